@@ -1,0 +1,47 @@
+# make run    check the catalogue; the report is report/index.html
+# make test   ruff, mypy and the tests
+# Both set up .venv by themselves, and again when pyproject.toml or constraints.txt changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems
+
+.PHONY: run test lint types tests schema clean
+
+run: $(VENV)/.run
+	$(BIN)/attnproof run --html report --json report/results.json
+
+test: lint types tests
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff check --select TID251 $(LAYERS)
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+tests: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+schema: $(VENV)/.run
+	$(BIN)/attnproof schema > attnproof/schema.json.new
+	mv attnproof/schema.json.new attnproof/schema.json
+
+$(VENV)/.made: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "wanted Python 3.11 or newer, got $$($(PYTHON) --version); make PYTHON=python3.12"; exit 1; }
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.run: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[zoo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) report build *.egg-info

@@ -1,0 +1,73 @@
+"""attnproof: theorems on attention and positional encodings, proved and measured.
+
+These are all the public names.  Each is loaded when it is first used, so that
+``import attnproof`` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .catalogue import load_catalogue as load_catalogue
+    from .numeric.check import measure as measure
+    from .symbolic.array import Array as Array
+    from .symbolic.array import AxisMismatch as AxisMismatch
+    from .symbolic.definition import definition as definition
+    from .symbolic.givens import angle as angle
+    from .symbolic.givens import boolean as boolean
+    from .symbolic.givens import frequencies as frequencies
+    from .symbolic.givens import function as function
+    from .symbolic.givens import index_below as index_below
+    from .symbolic.givens import index_map as index_map
+    from .symbolic.givens import injection as injection
+    from .symbolic.givens import orthogonal as orthogonal
+    from .symbolic.givens import permutation as permutation
+    from .symbolic.givens import positions as positions
+    from .symbolic.givens import positive as positive
+    from .symbolic.givens import real as real
+    from .symbolic.givens import sizes as sizes
+    from .symbolic.prove import decide as decide
+    from .symbolic.statement import Claim as Claim
+    from .symbolic.statement import Statement as Statement
+    from .symbolic.statement import Theorem as Theorem
+    from .symbolic.statement import all_positive as all_positive
+    from .symbolic.statement import chain as chain
+    from .symbolic.statement import equal as equal
+    from .symbolic.statement import exists as exists
+    from .symbolic.statement import theorem as theorem
+    from .theorems.definitions.attention import attention as attention
+    from .theorems.definitions.attention import masked_attention as masked_attention
+    from .theorems.definitions.attention import softmax as softmax
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "catalogue": ("load_catalogue",),
+    "numeric.check": ("measure",),
+    "symbolic.array": ("Array", "AxisMismatch"),
+    "symbolic.definition": ("definition",),
+    "symbolic.givens": (
+        "angle", "boolean", "frequencies", "function", "index_below", "index_map", "injection",
+        "orthogonal", "permutation", "positions", "positive", "real", "sizes",
+    ),
+    "symbolic.prove": ("decide",),
+    "symbolic.statement": (
+        "Claim", "Statement", "Theorem", "all_positive", "chain", "equal", "exists", "theorem",
+    ),
+    "theorems.definitions.attention": ("attention", "masked_attention", "softmax"),
+}  # fmt: skip
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*_HOME, "__version__"]  # noqa: PLE0604 (the names are strings, from the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"attnproof has no {name!r}; it has {', '.join(sorted(_HOME))}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

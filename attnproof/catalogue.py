@@ -1,0 +1,224 @@
+"""Finding theorem files: one file, one theorem, no list to edit.
+
+The catalogue is the folders ``<subject>/`` beside ``theorems/definitions/``, walked.  Each file
+is imported on its own; one that fails becomes a :class:`Broken` entry that names it and never
+stops the others.  Importing a theorem file declares it and proves nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .symbolic.statement import Theorem
+
+__all__ = ["Broken", "Catalogue", "Entry", "Source", "failure", "load_catalogue", "sources"]
+
+BUILT_IN = "attnproof.theorems"
+NO_SUBJECTS = {"definitions"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A theorem file: where it stands, and the module name to import it by.
+
+    ``module`` is empty for a file outside the package; such a file gets a name of its own.
+    """
+
+    path: Path
+    module: str = ""
+
+    @property
+    def id(self) -> str:
+        """The file's name, with hyphens."""
+        return self.path.stem.replace("_", "-")
+
+    @property
+    def subject(self) -> str:
+        """The folder of the file."""
+        return self.path.parent.name
+
+    @property
+    def label(self) -> str:
+        """Folder and name, as errors and records print it."""
+        return f"{self.subject}/{self.path.name}"
+
+    def load(self) -> Theorem:
+        """The theorem the file declares.  Raises whatever the file raises."""
+        from .symbolic.statement import Theorem
+
+        module = importlib.import_module(self.module) if self.module else _outside(self.path)
+        found = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, Theorem) and value.body.__module__ == module.__name__
+        ]
+        if len(found) != 1:
+            raise TypeError(
+                f"a theorem file declares one @theorem; this one declares {len(found)}"
+                + (": " + ", ".join(t.body.__name__ for t in found) if found else "")
+            )
+        if found[0].expected not in ("proved", "refuted"):
+            raise ValueError(
+                f"expected is 'proved' or 'refuted', not {found[0].expected!r}; "
+                "'undecided' cannot be expected"
+            )
+        return found[0]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A theorem and the file it came from."""
+
+    source: Source
+    theorem: Theorem
+
+    @property
+    def id(self) -> str:
+        """The theorem's id."""
+        return self.source.id
+
+    @property
+    def subject(self) -> str:
+        """The theorem's subject."""
+        return self.source.subject
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A theorem file that cannot be used, and why."""
+
+    source: Source
+    error: str
+
+    @property
+    def id(self) -> str:
+        """The id its theorem would have."""
+        return self.source.id
+
+    @property
+    def subject(self) -> str:
+        """The subject its theorem would have."""
+        return self.source.subject
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Every theorem that was found, by subject and id, and every file that is broken."""
+
+    entries: tuple[Entry, ...]
+    broken: tuple[Broken, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every id, those of broken files among them."""
+        return tuple(sorted({*(e.id for e in self.entries), *(b.id for b in self.broken)}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Ids and subjects: what a selection may name."""
+        subjects = {*(e.subject for e in self.entries), *(b.subject for b in self.broken)}
+        return (*sorted(subjects), *self.ids)
+
+    def only(self, name: str) -> Catalogue:
+        """The part with this id; two files may claim one id, and then one of them is broken."""
+        return Catalogue(
+            tuple(entry for entry in self.entries if entry.id == name),
+            tuple(broken for broken in self.broken if broken.id == name),
+        )
+
+    def select(self, names: Sequence[str]) -> Catalogue:
+        """The part whose ids or subjects are named; all of it when nothing is."""
+        if not names:
+            return self
+        wanted = set(names)
+
+        def chosen(member: Entry | Broken) -> bool:
+            return bool(wanted & {member.id, member.subject})
+
+        return Catalogue(tuple(filter(chosen, self.entries)), tuple(filter(chosen, self.broken)))
+
+
+def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
+    """The catalogue of the package and of further folders or files.
+
+    >>> catalogue = load_catalogue()
+    >>> "permutation" in {entry.subject for entry in catalogue.entries}
+    True
+    """
+    entries: dict[str, Entry] = {}
+    broken: list[Broken] = []
+    for source in sources(more):
+        if source.id in entries:
+            first = entries[source.id].source.path
+            if not first.samefile(source.path):
+                told = f"the id {source.id} is taken by {first}; rename {source.path}"
+                broken.append(Broken(source, told))
+            continue
+        try:
+            entries[source.id] = Entry(source, source.load())
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
+            broken.append(Broken(source, failure(error, source.path)))
+    return Catalogue(tuple(entries.values()), tuple(broken))
+
+
+def sources(more: Sequence[Path] = ()) -> Iterator[Source]:
+    """Every theorem file, the package's own first, sorted by subject and name."""
+    roots = importlib.import_module(BUILT_IN).__path__
+    for root in roots:
+        for path in _files(Path(root), "*/*.py"):
+            yield Source(path, f"{BUILT_IN}.{path.parent.name}.{path.stem}")
+    for place in more:
+        found = [place] if place.is_file() else _files(place, "*.py") + _files(place, "*/*.py")
+        yield from (Source(path.resolve()) for path in found)
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(
+        path
+        for path in folder.glob(pattern)
+        if not path.name.startswith(("_", ".")) and path.parent.name not in NO_SUBJECTS
+    )
+
+
+def _outside(path: Path) -> ModuleType:
+    """Import a file that belongs to no package, under a name made from its path."""
+    name = f"theorem_{blake2b(str(path).encode(), digest_size=6).hexdigest()}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path.name} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def failure(error: BaseException, path: Path) -> str:
+    """One line that says what a theorem file raised, and where."""
+    text = " ".join(str(error).split())
+    if isinstance(error, SyntaxError):
+        text, file, line = error.msg, error.filename, error.lineno
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        mine = [frame for frame in frames if _same(frame.filename, path)] or frames[-1:]
+        file, line = (mine[-1].filename, mine[-1].lineno) if mine else (None, None)
+    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    where = "" if file is None or _same(file, path) else f"{Path(file).name}, "
+    return told + (f" ({where}line {line})" if line else "")
+
+
+def _same(file: str | None, path: Path) -> bool:
+    return file is not None and Path(file).name == path.name

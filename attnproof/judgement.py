@@ -1,0 +1,74 @@
+"""When a theorem is as expected, decided in this one place.
+
+A statement expected to be proved speaks against itself when the kernel did not prove it, or when
+a measurement of it was violated, was not finite, or could not be taken.  A statement expected to
+be refuted is the mirror image: it needs a certified witness, and every implementation, device and
+dtype that measured it must have seen it fail at least once, because a check that lets a false
+statement pass is worth nothing.  A measurement that was skipped says nothing either way.
+
+A theorem is ok when nothing speaks against it and nothing against its twin, whose expectation is
+the opposite.  Undecided is never as expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from .records import Evidence, Expected, MeasuredEvidence, UndecidedEvidence, Verdict
+
+__all__ = ["against", "opposite"]
+
+
+def opposite(expected: Expected) -> Expected:
+    """What a twin is expected to be.
+
+    >>> opposite("proved")
+    'refuted'
+    """
+    return "refuted" if expected == "proved" else "proved"
+
+
+def against(expected: Expected, verdict: Verdict, evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """What speaks against a statement, a line each; nothing when it is as expected.
+
+    >>> against("proved", "undecided", ())
+    ('expected proved, is undecided',)
+    """
+    told = [] if verdict == expected else [f"expected {expected}, is {verdict}"]
+    if expected == "proved":
+        told += _of_true(evidence)
+    elif expected == "refuted":
+        told += _of_false(evidence)
+    else:
+        assert_never(expected)
+    told += [e.why for e in evidence if isinstance(e, UndecidedEvidence) and e.why]
+    return tuple(dict.fromkeys(told))
+
+
+def _measured(evidence: Iterable[Evidence]) -> list[MeasuredEvidence]:
+    return [e for e in evidence if isinstance(e, MeasuredEvidence) and e.status != "skipped"]
+
+
+def _of_true(evidence: Iterable[Evidence]) -> list[str]:
+    return [
+        f"{_where(m)}: {m.status}, error {_number(m.error)} against {_number(m.tolerance)}"
+        for m in _measured(evidence)
+        if m.status != "held"
+    ]
+
+
+def _of_false(evidence: Iterable[Evidence]) -> list[str]:
+    seen: dict[str, bool] = {}
+    for m in _measured(evidence):
+        seen[_where(m)] = seen.get(_where(m), False) or m.status != "held"
+    passed = [where for where, refused in seen.items() if not refused]
+    return [f"{where}: held, and should have been violated" for where in passed]
+
+
+def _where(m: MeasuredEvidence) -> str:
+    return f"{m.implementation}, {m.device}, {m.dtype}"
+
+
+def _number(value: float | str | None) -> str:
+    return f"{value:.2g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,26 @@
+"""Writing what a run found: the record as JSON, the report as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .records import Results
+
+__all__ = ["write_html", "write_json"]
+
+
+def write_json(results: Results, file: Path) -> Path:
+    """The record as JSON; a reader sees the old file or the new one, never half of it."""
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    partial.replace(file)
+    return file
+
+
+def write_html(results: Results, directory: Path) -> Path:
+    """The report; the page's libraries are loaded only when one is written."""
+    from .report import write_report
+
+    return write_report(results, directory)

@@ -1,0 +1,143 @@
+"""What the terminal shows of a run: the progress, the table of verdicts, one line of summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from .records import BrokenFile, MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from .records import Results
+
+__all__ = ["SIGNS", "numbers", "progress", "sign", "summary", "table"]
+
+SIGNS = {"proved": "✓", "refuted": "✗", "undecided": "?"}
+STYLES = {"proved": "green", "refuted": "magenta", "undecided": "yellow"}
+
+
+def sign(verdict: str) -> str:
+    """A verdict with its sign.
+
+    >>> sign("proved")
+    '✓ proved'
+    """
+    return f"{SIGNS[verdict]} {verdict}"
+
+
+def numbers(record: TheoremRecord | TwinRecord) -> str:
+    """How many measurements held, were violated, were not finite, were skipped.
+
+    A count of zero is left out; no measurement at all is a dash.
+    """
+    found = [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
+    words = ("held", "violated", "non-finite", "skipped")
+    return ", ".join(f"{found.count(w)} {w}" for w in words if w in found) or "–"
+
+
+@contextmanager
+def progress(
+    console: Console, names: Sequence[str]
+) -> Iterator[Callable[[TheoremRecord | BrokenFile], None]]:
+    """A bar while a run lasts and a line for each outcome; yields what to tell of one."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    columns = (
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    coming = iter((*names, ""))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(next(coming), total=len(names))
+
+        def tell(outcome: TheoremRecord | BrokenFile) -> None:
+            if isinstance(outcome, BrokenFile):
+                line = Text(f"! broken     {outcome.file}: {outcome.error}", "red")
+            else:
+                mark = "" if outcome.ok else "  ! not as expected"
+                line = Text(f"{sign(outcome.verdict):<12} {outcome.id}{mark}")
+                line.stylize(STYLES[outcome.verdict], 0, 12)
+            bar.console.print(line, soft_wrap=True)
+            bar.update(task, advance=1, description=next(coming))
+
+        yield tell
+
+
+def table(results: Results, console: Console) -> None:
+    """The verdicts, what speaks against any of them, and one line that sums up."""
+    from rich.text import Text
+
+    if results.theorems:
+        console.print(_verdicts(results, console.width))
+    for line in _against(results):
+        console.print(Text(line, "red"), soft_wrap=True)
+    console.print(Text(summary(results), "bold"))
+
+
+def _verdicts(results: Results, width: int) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    shown.add_column("verdict", no_wrap=True)
+    shown.add_column("its twin", no_wrap=True)
+    shown.add_column("steps", justify="right", no_wrap=True)
+    shown.add_column("numbers", max_width=12)
+    shown.add_column("theorem", no_wrap=True)
+    for subject, records in groupby(results.theorems, lambda record: record.subject):
+        shown.add_row("", "", "", "", Text(subject, "bold"))
+        for record in records:
+            name = wrap(record.id, max(24, width - 54), subsequent_indent="  ")
+            cells = (Text(*_marked(found)) for found in (record, record.twin))
+            shown.add_row(*cells, _steps(record), numbers(record), "\n".join(name))
+    return shown
+
+
+def _marked(found: TheoremRecord | TwinRecord) -> tuple[str, str]:
+    """Verdict and colour; a theorem's own mark leaves out what speaks against its twin."""
+    other = found.twin.why if isinstance(found, TheoremRecord) else ()
+    mark = " !" if len(found.why) > len(other) else ""
+    return sign(found.verdict) + mark, STYLES[found.verdict]
+
+
+def _steps(record: TheoremRecord) -> str:
+    steps = sum(e.steps for e in record.evidence if isinstance(e, ProvedEvidence))
+    return str(steps) if record.verdict == "proved" else "–"
+
+
+def _against(results: Results) -> Iterator[str]:
+    for record in results.theorems:
+        for line in record.why:
+            yield f"! {record.id}: {line}"
+    for broken in results.broken:
+        yield f"! {broken.file}: {broken.error}"
+    if results.unfinished:
+        yield f"! interrupted; not reached: {', '.join(results.unfinished)}"
+
+
+def summary(results: Results) -> str:
+    """One line: how many theorems, their verdicts, and whether they are the expected ones."""
+    counted = [record.verdict for record in results.theorems]
+    verdicts = ", ".join(f"{counted.count(v)} {v}" for v in SIGNS if v in counted) or "none"
+    wrong = {
+        "not as expected": sum(not record.ok for record in results.theorems),
+        "broken": len(results.broken),
+        "not reached": len(results.unfinished),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
+    if bool(told) == results.ok:
+        raise ValueError(f"the results say ok = {results.ok}, and their parts say {told or 'ok'}")
+    told = told or "every verdict as expected"
+    return f"{len(counted)} theorems: {verdicts}; {told}. {results.seconds:.1f} s"

@@ -1,0 +1,116 @@
+"""Two computed sides and the reference of each: the worst entry, and what it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .rounded import Rounded
+
+__all__ = ["Comparison", "compared", "positive", "worse"]
+
+REFERENCE_SHARE = 2.0**-12  # float64 errors are 2^-29 of those of float32, with a wide margin
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The worst entry: its error, its tolerance, its place, and whether the claim held."""
+
+    error: float
+    tolerance: float
+    place: tuple[int, ...]
+    status: str
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """error / tolerance."""
+        if self.error == 0:
+            return 0.0
+        return self.error / self.tolerance if self.tolerance else math.inf
+
+
+_RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
+
+
+def worse(a: Comparison, b: Comparison) -> Comparison:
+    """The one that says more against the claim."""
+    return max(a, b, key=lambda c: (_RANK[c.status], c.ratio))
+
+
+def compared(
+    left: Tensor, right: Tensor, left_bound: Rounded, right_bound: Rounded,
+    reference_radius: tuple[Tensor, Tensor] | None = None,
+) -> Comparison:  # fmt: skip
+    """left against right, and each against the exact value of its own term.
+
+    The tolerance of left = right is the sum of the two radii.  ``reference_radius`` is what the
+    float64 references themselves may be off; without it a small share of the tolerance.
+    """
+    sides = [x.detach().to("cpu", torch.float64) for x in (left, right)]
+    bounds = (left_bound, right_bound)
+    for name, bound in zip(("left", "right"), bounds, strict=True):
+        if bool(bound.value.isnan().any()):
+            return _not_finite(bound.value, f"the float64 reference of the {name} side")
+    for name, side, bound in zip(("left", "right"), sides, bounds, strict=True):
+        bad = side.isnan() | (side.isinf() & (side != bound.value))
+        if bool(bad.any()):
+            return _not_finite(torch.where(bad, math.nan, side), f"the {name} side")
+    radii = [bound.error() for bound in bounds]
+    equation = _worst(sides[0], sides[1], radii[0] + radii[1])
+    found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
+    for k, name in enumerate(("left", "right")):
+        own = 0.0 if reference_radius is None else reference_radius[k]
+        radius = radii[k] * (1 + REFERENCE_SHARE) + own
+        error, tolerance, place = _worst(sides[k], bounds[k].value, radius)
+        if error > tolerance:
+            reason = f"the {name} side is not the value of its definition in float64"
+            found = worse(found, Comparison(error, tolerance, place, "violated", reason))
+    if found.status == "held" and _says_nothing(radii[0] + radii[1], bounds[0].value):
+        return Comparison(
+            0.0, 0.0, found.place, "skipped",
+            "the rounding bound is as large as the values: nothing could be told apart",
+        )  # fmt: skip
+    return found
+
+
+def _worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[int, ...]]:
+    """Error, tolerance and place where their ratio is largest."""
+    error = torch.where(a == b, 0.0, (a - b).abs())
+    tolerance = torch.as_tensor(tolerance).expand(error.shape)
+    ratio = torch.where(error == 0, 0.0, error / tolerance)
+    flat = int(ratio.argmax()) if ratio.numel() else 0
+    place = torch.unravel_index(torch.tensor(flat), ratio.shape) if ratio.ndim else ()
+    at = tuple(int(k) for k in place)
+    return float(error[at]), float(tolerance[at]), at
+
+
+def _says_nothing(tolerance: Tensor, value: Tensor) -> bool:
+    """Whether the entries that make up half of the array's size are within their tolerance."""
+    size = torch.where(value.isfinite(), value, 0.0).square()
+    told = torch.where(value.abs() > tolerance, size, 0.0)
+    return bool(told.sum() < size.sum() / 2)
+
+
+def _not_finite(values: Tensor, what: str) -> Comparison:
+    place = tuple(int(k) for k in values.isnan().nonzero()[0])
+    return Comparison(math.inf, 0.0, place, "non-finite", f"{what} is not a number there")
+
+
+def positive(computed: Tensor, bound: Rounded) -> Comparison:
+    """Every entry finite and above zero, in the computed array and in its float64 reference."""
+    values = computed.detach().to("cpu", torch.float64)
+    if bool((~values.isfinite()).any()):
+        return _not_finite(torch.where(values.isfinite(), values, math.nan), "the array")
+    flat = int(values.argmin())
+    place = tuple(int(k) for k in torch.unravel_index(torch.tensor(flat), values.shape))
+    least = float(values[place])
+    reason = f"the least entry is {least:.3g}"
+    if least > 0 and bool((bound.value > 0).all()):
+        return Comparison(0.0, 0.0, place, "held", reason)
+    if least == 0 and float(bound.value[place]) > 0:
+        reason += f"; exactly it is {float(bound.value[place]):.3g}, below this dtype"
+    return Comparison(max(-least, torch.finfo(torch.float64).tiny), 0.0, place, "violated", reason)

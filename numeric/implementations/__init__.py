@@ -1,0 +1,77 @@
+"""Real code that a named definition may be swapped for: one file, one implementation.
+
+A file of this folder defines ``implementations(device)``, which gives the implementations that
+device can run.  Files are found by being here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import torch
+
+from ..walk import Replacement
+
+__all__ = ["DoesNotFit", "Implementation", "found", "named"]
+
+
+class DoesNotFit(Exception):
+    """The call is not accepted; the text says what about it."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One way to compute some named definitions.
+
+    ``replaced`` gives for each definition the code on tensors, ``bounds`` the exact value and
+    the radius of that code.  A ``fused`` kernel is fast enough to be run on several heads where
+    the statement has one.  Without ``replaced`` it is the definition itself.
+    """
+
+    name: str
+    replaced: Mapping[str, Replacement] = field(default_factory=dict)
+    bounds: Mapping[str, Replacement] = field(default_factory=dict)
+    fused: bool = False
+
+    def serves(self, definitions: Iterable[str]) -> bool:
+        """Whether one of these definitions is swapped."""
+        return any(name in self.replaced for name in definitions)
+
+
+class UnknownImplementation(ValueError):
+    """No implementation has the name asked for."""
+
+
+def found(device: torch.device) -> tuple[Implementation, ...]:
+    """Every implementation for a device, those of one file together, in the files' order."""
+    every: list[Implementation] = []
+    for module in sorted(iter_modules(__path__), key=lambda m: m.name):
+        source: Any = import_module(f"{__name__}.{module.name}")
+        make: Callable[[torch.device], Sequence[Implementation]] = source.implementations
+        every.extend(make(device))
+    return tuple(every)
+
+
+def named(
+    wanted: Iterable[str | Implementation] | None, device: torch.device
+) -> tuple[Implementation, ...]:
+    """The implementations asked for, all if none are named.
+
+    Raises :class:`UnknownImplementation`, naming all, for a name that none has.
+    """
+    every = found(device)
+    if wanted is None:
+        return every
+    known = {implementation.name: implementation for implementation in every}
+    chosen = []
+    for item in wanted:
+        if isinstance(item, str) and item not in known:
+            raise UnknownImplementation(
+                f"implementation {item!r} was asked for; on {device} there are {', '.join(known)}"
+            )
+        chosen.append(known[item] if isinstance(item, str) else item)
+    return tuple(chosen)

@@ -1,0 +1,76 @@
+"""``torch.nn.MultiheadAttention`` with one head and identity projections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..attention_bound import AttentionBound
+from ..walk import Lengths, Replacement, never
+from . import DoesNotFit, Implementation
+from .scaled_dot_product import HELD_PAIRS, ROW_AXIS, WALKED_PAIRS, leading, pairs
+
+__all__ = ["implementations"]
+
+
+def implementations(_device: torch.device) -> Sequence[Implementation]:
+    """One, on every device."""
+    bound = AttentionBound()
+    return [
+        Implementation(
+            "torch.nn.MultiheadAttention",
+            {name: Replacement(_call, axes, _whole) for name, axes in ROW_AXIS.items()},
+            {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()},
+        )
+    ]
+
+
+def _whole(lengths: Sequence[Lengths]) -> bool:
+    held = pairs(lengths) if len(lengths) > 3 else 0
+    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+
+
+def _module(width: int, columns: int, like: Tensor) -> nn.MultiheadAttention:
+    """The module whose projections are identities, values padded with zeros to the width."""
+    if columns > width:
+        raise DoesNotFit(
+            f"values of width {columns} do not fit: the module gives outputs as wide as its "
+            f"queries, {width}"
+        )
+    module = nn.MultiheadAttention(
+        width, 1, bias=False, vdim=columns, batch_first=True, device=like.device, dtype=like.dtype
+    ).eval()
+    identity = torch.eye(width, dtype=like.dtype, device=like.device)
+    with torch.no_grad():
+        if module.in_proj_weight is not None:
+            module.in_proj_weight.copy_(identity.repeat(3, 1))
+        else:
+            module.q_proj_weight.copy_(identity)
+            module.k_proj_weight.copy_(identity)
+            module.v_proj_weight.copy_(identity[:, :columns])
+        module.out_proj.weight.copy_(identity)
+    return module
+
+
+def _call(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
+    """One head for each leading place; a mask is True here where a key is not seen."""
+    module = _module(query.shape[-1], value.shape[-1], query)
+    lead = leading(query, key, value)
+    flat = [x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (query, key, value)]
+    output, _ = module(*flat, need_weights=False, attn_mask=_mask(query, key, lead, *mask))
+    result: Tensor = output[..., : value.shape[-1]]
+    return result.reshape(*lead, query.shape[-2], value.shape[-1])
+
+
+def _mask(query: Tensor, key: Tensor, lead: torch.Size, *mask: Tensor) -> Tensor | None:
+    if not mask:
+        return None
+    pair = (query.shape[-2], key.shape[-2])
+    inner = mask[0] if mask[0].dtype == torch.bool else mask[0].to(query.dtype)
+    inner = ~inner if inner.dtype == torch.bool else inner
+    if inner.ndim <= 2:
+        return inner.expand(pair)
+    return inner.expand(*lead, *pair).reshape(math.prod(lead), *pair)

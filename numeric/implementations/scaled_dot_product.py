@@ -1,0 +1,151 @@
+"""``torch.nn.functional.scaled_dot_product_attention``, with each backend the device has."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (its usual name)
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ..attention_bound import AttentionBound
+from ..walk import Lengths, Replacement, never
+from . import DoesNotFit, Implementation
+
+__all__ = [
+    "HELD_PAIRS", "ROW_AXIS", "WALKED_PAIRS", "as_mask", "four_axes", "implementations",
+    "pairs", "with_backend",
+]  # fmt: skip
+
+ROW_AXIS = {
+    "attention": (-2, None, None),
+    "masked_attention": (-2, None, None, -2),
+    "biased_attention": (-2, None, None, -2),
+}
+NOT_KERNELS = ("ERROR", "OVERRIDEABLE")
+HELD_PAIRS = 1 << 25
+"""The most scores or mask entries that are held at once."""
+WALKED_PAIRS = 1 << 33
+"""The most scores a fused kernel is asked to walk through: one head of 65,536 tokens twice."""
+REFUSALS = ("No available kernel", "No viable backend")
+
+
+def implementations(device: torch.device) -> Sequence[Implementation]:
+    """One for each backend that accepts some call on this device; found by trying."""
+    return [
+        _implementation(backend)
+        for name, backend in SDPBackend.__members__.items()
+        if name not in NOT_KERNELS and _accepts(backend, device)
+    ]
+
+
+def _accepts(backend: SDPBackend, device: torch.device) -> bool:
+    for dtype in (torch.float32, torch.bfloat16):
+        probe = torch.ones((1, 1, 16, 16), dtype=dtype, device=device)
+        try:
+            with_backend(backend, probe, probe, probe)
+            return True
+        except (DoesNotFit, RuntimeError):
+            continue
+    return False
+
+
+def _implementation(backend: SDPBackend) -> Implementation:
+    name = backend.name.removesuffix("_ATTENTION").lower()
+    allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed  # else float32 inside
+    stored: bool = backend is SDPBackend.MATH and allowed()  # type: ignore[no-untyped-call]
+    bound = AttentionBound(scores_stored=stored)
+    quadratic = backend is SDPBackend.MATH
+    return Implementation(
+        f"scaled_dot_product_attention ({name})",
+        {
+            definition: Replacement(partial(_call, backend), axes, partial(_whole, quadratic))
+            for definition, axes in ROW_AXIS.items()
+        },
+        {
+            definition: Replacement(bound, axes, never, pairs)
+            for definition, axes in ROW_AXIS.items()
+        },
+        fused=not quadratic,
+    )
+
+
+def pairs(lengths: Sequence[Lengths]) -> int:
+    """How many scores the call has, in all heads."""
+    query, key = lengths[0], lengths[1]
+    return math.prod(query[:-1]) * key[-2]
+
+
+def _whole(quadratic: bool, lengths: Sequence[Lengths]) -> bool:
+    """All rows at once, unless the scores or the mask would not fit."""
+    held = pairs(lengths) if quadratic or len(lengths) > 3 else 0
+    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+
+
+def _call(
+    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor,
+    *mask: Tensor,
+) -> Tensor:  # fmt: skip
+    return four_axes(partial(with_backend, backend), query, key, value, *mask)
+
+
+def leading(*arrays: Tensor) -> torch.Size:
+    """The axes before tokens and width, broadcast."""
+    shape: torch.Size = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+        *(x.shape[:-2] for x in arrays)
+    )
+    return shape
+
+
+def four_axes(
+    kernel: Callable[..., Tensor], query: Tensor, key: Tensor, value: Tensor, *mask: Tensor
+) -> Tensor:
+    """The kernel on (batch, heads, tokens, width), leading axes broadcast and put back."""
+    lead = leading(query, key, value)
+    arrays = [
+        x.expand(*lead, *x.shape[-2:]).reshape(1, -1, *x.shape[-2:]) for x in (query, key, value)
+    ]
+    masks = [as_mask(m, query, key, lead) for m in mask]
+    return kernel(*arrays, *masks).reshape(*lead, query.shape[-2], value.shape[-1])
+
+
+def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: torch.Size) -> Tensor:
+    """A mask or bias of shape (1, heads or 1, r, n) in the dtype of the query."""
+    pair = (query.shape[-2], key.shape[-2])
+    mask = mask if mask.dtype == torch.bool else mask.to(query.dtype)
+    if mask.ndim <= 2:
+        return mask.expand(pair)[None, None]
+    return mask.expand(*lead, *pair).reshape(1, -1, *pair)
+
+
+def with_backend(
+    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """One call with one backend, the scale 1/√ℓ of the unpadded width given to it.
+
+    Fused kernels want one width, a multiple of 8 for queries, keys and values: zeros are
+    appended, which change no score and no output.  Raises :class:`DoesNotFit` if refused.
+    """
+    width, columns = query.shape[-1], value.shape[-1]
+    if backend is not SDPBackend.MATH:
+        wide = 8 * math.ceil(max(width, columns) / 8)
+        query, key, value = (
+            x if x.shape[-1] == wide else F.pad(x, (0, wide - x.shape[-1]))
+            for x in (query, key, value)
+        )
+    try:
+        with sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            output = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=mask, scale=1 / math.sqrt(width)
+            )
+    except RuntimeError as error:
+        if not any(text in str(error) for text in REFUSALS):
+            raise
+        reasons = "; ".join(str(w.message).split("(Triggered")[0].strip() for w in told)
+        raise DoesNotFit(f"{backend.name} refuses the call: {reasons or error}") from error
+    return output[..., :columns]

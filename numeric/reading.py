@@ -1,0 +1,224 @@
+"""The operations of terms, each at selected rows, over any array module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.meaning import ELEMENTWISE
+from attnproof.symbolic.terms import Term
+
+from .elementwise import combine, is_number
+from .walk import Rows, RowWalk, Where
+
+__all__ = ["RowReading"]
+
+
+class RowReading(RowWalk):
+    """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
+
+    def full(self, shape: Sequence[int], value: float) -> Any:
+        """An array filled with one number."""
+        raise NotImplementedError
+
+    def numbers(self, integers: Tensor) -> Any:
+        """Indices as numbers to compute with."""
+        raise NotImplementedError
+
+    def truth(self, condition: Tensor) -> Any:
+        """1 where true, 0 where false."""
+        raise NotImplementedError
+
+    def product(self, left: Any, right: Any) -> Any:
+        """The product of two matrices, stored in the dtype of the data."""
+        raise NotImplementedError
+
+    def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
+        """How to compute selected rows of a term, or None."""
+        if term.op in ELEMENTWISE:
+            return self.rows_elementwise
+        return getattr(self, "rows_" + term.op.replace(" ", "_"), None)
+
+    # numbers
+
+    def constant(self, value: Any) -> Any:
+        """A literal number, kept as a Python number."""
+        return float(value)
+
+    def op_index(self, t: Term) -> Any:
+        return int(self.values[str(t.data)])
+
+    def array(self, term: Term, where: Where) -> Any:
+        """The selected rows, as an array even where the value is one number."""
+        value = self.rows(term, where)
+        return self.full(self.counts(term, where), value) if is_number(value) else value
+
+    # elementwise
+
+    def rows_elementwise(self, t: Term, where: Where) -> Any:
+        operands = [self._operand(arg, where) for arg in t.args]
+        if t.op == "where" and all(is_number(x) for x in operands[1:]):
+            operands[1:] = [self.full(self.counts(t, where), x) for x in operands[1:]]
+        result = combine(t.op, operands, t.data, self.xp, self.truth)
+        if is_number(result):
+            return result if not t.ndim else self.full(self.counts(t, where), result)
+        if result.ndim < t.ndim:
+            return self._repeated(result, self.counts(t, where))
+        return result
+
+    def _operand(self, arg: Term, where: Where) -> Any:
+        """A repeated number stays one number, so that it takes the dtype of what it meets."""
+        if arg.op == "broadcast" and not arg.args[0].ndim:
+            return self(arg.args[0])
+        return self.rows(arg, where)
+
+    def _repeated(self, value: Any, shape: Sequence[int]) -> Any:
+        if isinstance(value, Tensor):
+            return value.expand(tuple(shape))
+        return self.xp.broadcast_to(value, tuple(shape))
+
+    def rows_broadcast(self, t: Term, where: Where) -> Any:
+        (x,) = t.args
+        outer = t.ndim - x.ndim
+        matched = zip(where[outer:], x.shape, t.shape[outer:], strict=True)
+        value = self.array(x, tuple(rows if n is m else None for rows, n, m in matched))
+        return self._repeated(value, self.counts(t, where))
+
+    # shape
+
+    def rows_named(self, t: Term, where: Where) -> Any:
+        replaced = self.replacement(t)
+        if replaced is None:
+            return self.rows(t.args[0], where)
+        args = t.args[1:]
+        row = t.ndim - 2
+        pushed: list[Where] = [(None,) * arg.ndim for arg in args]
+        able = bool(replaced.row_axis) and args[0].ndim == t.ndim and row >= 0
+        rows = where[row] if able and any(where) else None
+        if rows is not None and not replaced.whole([self.lengths(arg) for arg in args]):
+            for k, (arg, axis) in enumerate(zip(args, replaced.row_axis, strict=True)):
+                if axis is not None and arg.shape[axis] is t.shape[row]:
+                    spot = axis % arg.ndim
+                    pushed[k] = tuple(rows if a == spot else None for a in range(arg.ndim))
+            self.partly.add(str(t.data[0]))
+            where = (*where[:row], None, *where[row + 1 :])
+        elif any(where):
+            return self.select(self.whole(t), where)
+        values = [self.array(arg, at) for arg, at in zip(args, pushed, strict=True)]
+        return self.select(replaced.compute(*values), where)
+
+    def rows_permute(self, t: Term, where: Where) -> Any:
+        order: Any = t.data
+        source: list[Rows | None] = [None] * t.ndim
+        for place, axis in enumerate(order):
+            source[axis] = where[place]
+        return self.xp.permute_dims(self.array(t.args[0], tuple(source)), order)
+
+    def rows_new_axis(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        x = self.array(t.args[0], (*where[:axis], *where[axis + 1 :]))
+        return self.select(self.xp.expand_dims(x, axis=axis), self._only(where, axis))
+
+    def rows_reshape(self, t: Term, where: Where) -> Any:
+        groups: Any = t.data
+        (x,) = t.args
+        source: list[Rows | None] = [None] * x.ndim
+        after = list(where)
+        for before, places in groups:
+            if len(before) == len(places) == 1:
+                source[before[0]], after[places[0]] = where[places[0]], None
+        inner = tuple(
+            None if rest is not None else rows for rest, rows in zip(after, where, strict=True)
+        )
+        value = self.xp.reshape(self.array(x, tuple(source)), self.counts(t, inner))
+        return self.select(value, tuple(after))
+
+    def rows_pick(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        x, at = t.args
+        number = int(self(at))
+        if x.op == "var":
+            picked = self.array(x, (None,) * x.ndim)[(slice(None),) * axis + (number,)]
+            return self.select(picked, where)
+        one = Rows(torch.tensor([number]))
+        value = self.array(x, (*where[:axis], one, *where[axis:]))
+        return value[(slice(None),) * axis + (0,)]
+
+    def rows_slice(self, t: Term, where: Where) -> Any:
+        axis, step = t.data
+        start, rows = self.length(t.args[1]), where[axis]
+        if rows is not None:
+            moved = self._compose(t, rows, start + step * rows.places)
+            return self.rows(t.args[0], (*where[:axis], moved, *where[axis + 1 :]))
+        stop = start + step * self.length(t.shape[axis])
+        return self.array(t.args[0], where)[(slice(None),) * axis + (slice(start, stop, step),)]
+
+    def rows_gather(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        x, map_ = t.args
+        rows, places = where[axis], self(map_)
+        if rows is None:
+            moved = self._compose(map_, None, places)
+            return self.select(self.array(x, where), self._only((None,) * axis + (moved,), axis))
+        composed = self._compose(map_, rows, places[rows.places.to(places.device)])
+        return self.rows(x, (*where[:axis], composed, *where[axis + 1 :]))
+
+    def _compose(self, map_: Term, rows: Rows | None, places: Tensor) -> Rows:
+        """One object for one composition, so that what reads it twice computes it once."""
+        return self.composed.setdefault((map_, rows), Rows(places))
+
+    def _only(self, where: Where, axis: int) -> Where:
+        return tuple(rows if k == axis else None for k, rows in enumerate(where))
+
+    def rows_concat(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        joined = self.xp.concat(
+            [self.array(arg, (*where[:axis], None, *where[axis + 1 :])) for arg in t.args],
+            axis=axis,
+        )
+        return self.select(joined, self._only(where, axis))
+
+    def rows_stack(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        inner = (*where[:axis], *where[axis + 1 :])
+        joined = self.xp.stack([self.array(arg, inner) for arg in t.args], axis=axis)
+        return self.select(joined, self._only(where, axis))
+
+    def rows_reduce(self, t: Term, where: Where) -> Any:
+        axis: Any = t.data
+        return self.array(t.args[0], (*where[:axis], None, *where[axis:])).sum(axis)
+
+    def rows_matmul(self, t: Term, where: Where) -> Any:
+        x, y = t.args
+        left: Where = (*where[: x.ndim - 1], None)
+        right: Where = (None,) if y.ndim == 1 else (*where[: y.ndim - 2], None, where[-1])
+        return self.product(self.array(x, left), self.array(y, right))
+
+    # leaves and functions
+
+    def rows_eye(self, t: Term, where: Where) -> Any:
+        rows, columns = (
+            torch.arange(n) if at is None else at.places.cpu()
+            for n, at in zip(self.lengths(t), where, strict=True)
+        )
+        return self.truth(rows[:, None] == columns)
+
+    def rows_arange(self, t: Term, where: Where) -> Any:
+        (rows,) = where
+        return self.numbers(torch.arange(self.length(t.args[0])) if rows is None else rows.places)
+
+    def rows_isin(self, t: Term, where: Where) -> Any:
+        return torch.isin(self._indices(t.args[0], where), self(t.args[1]))
+
+    def _indices(self, term: Term, where: Where) -> Any:
+        value = self.array(term, where)
+        return getattr(value, "value", value).to(torch.int64)
+
+    def rows_call(self, t: Term, where: Where) -> Any:
+        name, batch, _ = t.data
+        args = [self.rows(a, (*where[:batch], *(None,) * (a.ndim - batch))) for a in t.args]
+        core = (*(None,) * batch, *where[batch:])
+        return self.select(self.values[name](*args), core)

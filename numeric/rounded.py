@@ -1,0 +1,177 @@
+"""Running error analysis: arrays that carry a value and a bound on its rounding error.
+
+A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
+and a radius: how far the same term, computed in the dtype of the profile, may be from it.
+The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .profile import blocked_terms
+
+if TYPE_CHECKING:
+    from .arithmetic import Arithmetic
+
+__all__ = ["FUNCTION_ERROR", "Rounded", "Scalar", "gamma"]
+
+FUNCTION_ERROR = 4.0  # of an elementary function, in units of the accumulation (measured: 3.2)
+Scalar = int | float
+
+
+def gamma(k: float, u: float) -> float:
+    """k·u / (1 − k·u), the bound on k roundings in a row; infinite once nothing is left."""
+    return k * u / (1 - k * u) if k * u < 1 else math.inf
+
+
+def _plus(*parts: Tensor | None) -> Tensor | None:
+    total = None
+    for part in parts:
+        if part is not None:
+            total = part if total is None else total + part
+    return total
+
+
+def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
+    return None if a is None or b is None else how(a, b)
+
+
+class Rounded:
+    """value ± radius; ``unit`` is the roundoff of the dtype it is stored in.
+
+    ``radius`` is None where the stored number is exact.
+    """
+
+    __slots__ = ("arithmetic", "radius", "unit", "value")
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    def __init__(
+        self, arithmetic: Arithmetic, value: Tensor, radius: Tensor | None = None,
+        unit: float | None = None,
+    ) -> None:  # fmt: skip
+        self.arithmetic, self.value, self.radius = arithmetic, value, radius
+        self.unit = arithmetic.profile.store if unit is None else unit
+
+    def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
+        return self.arithmetic
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axis lengths."""
+        return tuple(self.value.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.value.ndim
+
+    @property
+    def mT(self) -> Rounded:
+        """The last two axes exchanged."""
+        return self.moved(lambda x: x.mT)
+
+    def moved(self, how: Any) -> Rounded:
+        """The same entries in other places."""
+        radius = None if self.radius is None else how(self.radius)
+        return Rounded(self.arithmetic, how(self.value), radius, self.unit)
+
+    def error(self) -> Tensor:
+        """The radius as an array."""
+        return torch.zeros_like(self.value) if self.radius is None else self.radius
+
+    def __getitem__(self, key: Any) -> Rounded:
+        return self.moved(lambda x: x[key])
+
+    def __add__(self, other: Any) -> Rounded:
+        a, b, unit = self.arithmetic.pair(self, other)
+        exact = isinstance(other, int | float) and other == 0
+        return self.arithmetic.rounded(
+            a.value + b.value, _plus(a.radius, b.radius), unit, exact=exact
+        )
+
+    def __mul__(self, other: Any) -> Rounded:
+        a, b, unit = self.arithmetic.pair(self, other)
+        spread = _plus(
+            _product(a.value.abs(), b.radius, torch.mul),
+            _product(a.radius, b.value.abs(), torch.mul),
+            _product(a.radius, b.radius, torch.mul),
+        )
+        power_of_two = isinstance(other, int | float) and abs(math.frexp(other)[0]) == 0.5
+        return self.arithmetic.rounded(a.value * b.value, spread, unit, exact=power_of_two)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Rounded:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Rounded:
+        return self.__add__(-other)
+
+    def __rsub__(self, other: Any) -> Rounded:
+        return self.__neg__().__add__(other)
+
+    def __truediv__(self, other: Any) -> Rounded:
+        return self.__mul__(other**-1)
+
+    def __rtruediv__(self, other: Any) -> Rounded:
+        return self.__pow__(-1).__mul__(other)
+
+    def __pow__(self, exponent: int) -> Rounded:
+        if exponent < -1:
+            return (self**-exponent) ** -1
+        size, r = self.value.abs(), self.error()
+        if exponent == -1:
+            return self.arithmetic.rounded(
+                1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
+            )
+        spread = (size + r) ** exponent - size**exponent
+        spread = spread + FUNCTION_ERROR * self.arithmetic.inner(self.unit) * size**exponent
+        return self.arithmetic.rounded(self.value**exponent, spread, self.unit)
+
+    def sum(self, axis: int) -> Rounded:
+        """The sum over an axis, in blocks."""
+        factor = gamma(blocked_terms(self.value.shape[axis]), self.arithmetic.inner(self.unit))
+        radius = factor * self.value.abs().sum(axis)
+        if self.radius is not None:
+            radius = radius + self.radius.sum(axis) * (1 + factor)
+        return self.arithmetic.rounded(self.value.sum(axis), radius, self.unit)
+
+    def __matmul__(self, other: Rounded) -> Rounded:
+        profile, b = self.arithmetic.profile, other
+        size, other_size = self.value.abs(), b.value.abs()
+        factor = gamma(blocked_terms(self.value.shape[-1]), profile.accumulate)
+        factor += 2 * profile.operand + profile.operand**2
+        spread = _plus(
+            _product(size, b.radius, torch.matmul),
+            _product(self.radius, other_size, torch.matmul),
+            _product(self.radius, b.radius, torch.matmul),
+        )
+        radius = factor * (size @ other_size)
+        if spread is not None:
+            radius = radius + spread * (1 + factor)
+        return self.arithmetic.rounded(self.value @ b.value, radius, profile.store)
+
+    def _compared(self, other: Any, how: Any) -> Tensor:
+        result: Tensor = how(self.value, other.value if isinstance(other, Rounded) else other)
+        return result
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return self._compared(other, torch.eq)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self._compared(other, torch.lt)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self._compared(other, torch.le)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self._compared(other, torch.gt)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self._compared(other, torch.ge)

@@ -1,0 +1,159 @@
+"""Sizes: what a statement's axes measure at each scale, by the role of each size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from math import prod
+from typing import Any
+
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, free, postorder
+
+__all__ = ["SCALES", "Scale", "UnknownScale", "roles", "scale_named", "sizes_of", "tokens"]
+
+GIVEN_ENTRIES = 1 << 27
+"""The largest given that is drawn, in entries: 1 GiB in float64."""
+
+
+class UnknownScale(ValueError):
+    """The scale asked for is not one there is."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Lengths for each role, largest first, the largest position, rows compared, heads drawn.
+
+    Where a statement has more sizes of a role than there are lengths, the last go down by one.
+    ``passes`` is the largest intermediate, in entries, of which every entry is computed where
+    no rows can be sampled (a mean over all tokens): tokens are halved until it fits.
+    """
+
+    name: str
+    lengths: dict[str, tuple[int, ...]]
+    positions: int
+    rows: int = 64
+    heads: int = 1
+    passes: int = 1 << 24
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale(
+            "small",
+            {
+                "tokens": (13, 11, 10, 9), "features": (8, 6, 5, 4), "heads": (3, 2),
+                "blocks": (4, 3), "layers": (3, 2), "size": (7, 12, 14),
+            },
+            positions=4_096,
+        ),
+        Scale(
+            "default",
+            {
+                "tokens": (4_096, 2_560, 1_280, 768), "features": (64, 48, 40, 24),
+                "heads": (8, 6), "blocks": (32, 20), "layers": (4, 3), "size": (56, 72, 28),
+            },
+            positions=4_096, heads=8,
+        ),
+        Scale(
+            "large",
+            {
+                "tokens": (65_536, 40_960, 20_480, 8_192), "features": (64, 48, 40, 24),
+                "heads": (8, 6), "blocks": (32, 20), "layers": (6, 5), "size": (56, 72, 28),
+            },
+            positions=1 << 20,
+        ),
+    )
+}  # fmt: skip
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name.  Raises :class:`UnknownScale`, naming all, for others."""
+    if name not in SCALES:
+        raise UnknownScale(f"scale {name!r} was asked for; there are {', '.join(SCALES)}")
+    return SCALES[name]
+
+
+def roles(length: Term) -> frozenset[str]:
+    """The roles of the sizes in an axis length."""
+    return frozenset(v.data[1] for v in free(length) if v.op == "size")
+
+
+def tokens(length: Term) -> bool:
+    """Whether an axis runs over tokens."""
+    return "tokens" in roles(length)
+
+
+def _uses(statement: Statement) -> Iterator[Term]:
+    """Sizes, once for each axis of a given that they measure, then those of the claims."""
+    for given in statement.givens.values():
+        for length in (*given.shape, *(given.out or ()), *((given.below,) if given.below else ())):
+            yield from sorted((v for v in free(length) if v.op == "size"), key=_name)
+    for claim in statement.claims.values():
+        for side in (claim.left, claim.right, claim.variable, claim.witness):
+            for part in postorder(side) if side is not None else ():
+                found = set().union(*(free(length) for length in part.shape), free(part))
+                yield from sorted((v for v in found if v.op == "size"), key=_name)
+
+
+def _name(size: Term) -> str:
+    data: Any = size.data
+    return str(data[0])
+
+
+def sizes_of(
+    statement: Statement, scale: Scale, too_large: Callable[[dict[str, int]], bool] | None = None
+) -> dict[str, int]:
+    """A length for every size of a statement, all different, by role.
+
+    Of one role, the size that measures most axes of the givens is the longest, so that keys
+    outnumber queries.  A list of k different indices below n needs k < n.  Tokens are halved
+    until every given fits (an array of n × n numbers is itself quadratic), and while they are
+    ``too_large`` for the work that the caller foresees.
+    """
+    found = list(_uses(statement))
+    order: dict[str, list[str]] = {}
+    for size in sorted(
+        dict.fromkeys(found), key=lambda s: (-_weight(s, statement), found.index(s))
+    ):
+        role: str = size.data[1]
+        order.setdefault(role, []).append(_name(size))
+    sizes: dict[str, int] = {}
+    for role, names in order.items():
+        lengths = scale.lengths.get(role, scale.lengths["size"])
+        for k, name in enumerate(names):
+            wanted = lengths[k] if k < len(lengths) else lengths[-1]
+            sizes[name] = next(n for n in count(wanted, -1) if n not in sizes.values() or n < 2)
+    _order_injections(statement, sizes)
+    while _largest(statement, sizes) > GIVEN_ENTRIES or (too_large and too_large(sizes)):
+        for name in order.get("tokens", ()):
+            sizes[name] = max(2, sizes[name] // 2)
+    return sizes
+
+
+def _weight(size: Term, statement: Statement) -> int:
+    lengths = [n for given in statement.givens.values() for n in given.shape]
+    return sum(size in free(length) for length in lengths)
+
+
+def _order_injections(statement: Statement, sizes: dict[str, int]) -> None:
+    for given in statement.givens.values():
+        if given.kind == "injection" and given.below is not None:
+            few, many = given.shape[0], given.below
+            if length_value(few, sizes) > length_value(many, sizes):
+                a, b = (next(iter(free(n))).data[0] for n in (few, many))
+                sizes[a], sizes[b] = sizes[b], sizes[a]
+
+
+def _largest(statement: Statement, sizes: dict[str, int]) -> int:
+    return max(
+        (
+            prod(length_value(n, sizes) for n in given.shape)
+            for given in statement.givens.values()
+            if given.kind != "function"
+        ),
+        default=1,
+    )

@@ -1,0 +1,96 @@
+"""The two readings of a statement in numbers: a dtype on a device, and values with radii."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import array_api_compat.torch as xp
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.terms import Term
+
+from .arithmetic import Arithmetic
+from .profile import Profile, wide_dtype
+from .reading import RowReading
+from .rounded import Rounded
+from .walk import ENTRIES, Replacement, Where
+
+__all__ = ["BoundReading", "TorchReading"]
+
+
+class TorchReading(RowReading):
+    """A term in one dtype on one device, operation by operation, as PyTorch runs it.
+
+    Positions, frequencies and angles are kept in float32 where the dtype is lower, and
+    orthogonal matrices in float64, so that they are orthogonal; what they act on is stored in
+    the dtype.  ``replaced`` definitions run as other code.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, int], values: Mapping[str, Any], dtype: torch.dtype,
+        device: torch.device, replaced: Mapping[str, Replacement] | None = None,
+        entries: int = ENTRIES,
+    ) -> None:  # fmt: skip
+        super().__init__(xp, sizes, values, replaced, entries)
+        self.dtype, self.device = dtype, device
+
+    def full(self, shape: Sequence[int], value: float) -> Tensor:
+        """One number in the dtype, repeated."""
+        return torch.tensor(value, dtype=self.dtype, device=self.device).expand(tuple(shape))
+
+    def numbers(self, integers: Tensor) -> Tensor:
+        """Indices in the dtype of positions."""
+        return integers.to(self.device, wide_dtype(self.dtype))
+
+    def truth(self, condition: Tensor) -> Tensor:
+        """1 and 0 in the dtype."""
+        return condition.to(self.device, self.dtype)
+
+    def product(self, left: Any, right: Any) -> Tensor:
+        """Operands of two dtypes meet in the wider one; the result is stored in the dtype."""
+        if left.dtype != right.dtype:
+            wide = torch.promote_types(left.dtype, right.dtype)
+            left, right = left.to(wide), right.to(wide)
+        result: Tensor = (left @ right).to(self.dtype)
+        return result
+
+    def rows_elementwise(self, t: Term, where: Where) -> Any:
+        value = super().rows_elementwise(t, where)
+        return (
+            value.to(self.dtype) if t.op in ("cos", "sin") and isinstance(value, Tensor) else value
+        )
+
+
+class BoundReading(RowReading):
+    """The same term in float64 with radii for a profile.
+
+    A definition that runs as other code has that code's bound in ``replaced``.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, int], values: Mapping[str, Any], profile: Profile,
+        replaced: Mapping[str, Replacement] | None = None, entries: int = ENTRIES,
+    ) -> None:  # fmt: skip
+        self.arithmetic = Arithmetic(profile)
+        super().__init__(self.arithmetic, sizes, values, replaced, entries)
+
+    def full(self, shape: Sequence[int], value: float) -> Rounded:
+        """One number, with the error of storing it."""
+        number = self.arithmetic.number(value, self.arithmetic.profile.store)
+        repeated: Rounded = self.arithmetic.broadcast_to(number, shape)
+        return repeated
+
+    def numbers(self, integers: Tensor) -> Rounded:
+        """Indices, exact."""
+        return self.arithmetic.exact(integers.to(torch.float64), self.arithmetic.profile.wide)
+
+    def truth(self, condition: Tensor) -> Rounded:
+        """1 and 0, exact."""
+        return self.arithmetic.exact(condition.to(torch.float64))
+
+    def product(self, left: Any, right: Any) -> Rounded:
+        """The product with its radius."""
+        result: Rounded = left @ right
+        return result

@@ -1,0 +1,217 @@
+"""A walk over terms that computes only the rows that are asked for.
+
+A selection of places on some axes is pushed down through the term: a product of matrices needs
+those rows of its left factor, a softmax whole rows, a gather other rows of what it reads.  So a
+few rows of attention over n tokens need memory in proportion to n, and a term with an
+intermediate too large to hold is computed in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.evaluate import Evaluator
+from attnproof.symbolic.terms import Term
+
+__all__ = ["Lengths", "Replacement", "RowWalk", "Rows", "TooLarge", "Where", "never"]
+
+ENTRIES = 1 << 20
+"""The largest intermediate that is held at once, in entries."""
+PASSES = 1 << 31
+"""The largest intermediate that is walked through in pieces, in entries."""
+
+Lengths = tuple[int, ...]
+
+
+class TooLarge(Exception):
+    """Every entry of an intermediate is needed that is too large even in pieces."""
+
+
+class Rows:
+    """Places on one axis; two selections are equal only if they are one object."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, places: Tensor) -> None:
+        self.places = places
+
+
+Where = tuple[Rows | None, ...]
+
+
+def always(_lengths: Sequence[Lengths]) -> bool:
+    """All rows at once."""
+    return True
+
+
+def never(_lengths: Sequence[Lengths]) -> bool:
+    """Only the rows that are asked for."""
+    return False
+
+
+def nothing(_lengths: Sequence[Lengths]) -> int:
+    """No intermediate to speak of."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Another way to compute a named definition.
+
+    ``row_axis`` names, for each argument, the axis that holds the rows of the result, or None;
+    ``whole`` is asked, with the shapes of the arguments, whether to compute all rows at once;
+    ``held`` how many entries its largest intermediate then has.
+    """
+
+    compute: Callable[..., Any]
+    row_axis: tuple[int | None, ...] = ()
+    whole: Callable[[Sequence[Lengths]], bool] = always
+    held: Callable[[Sequence[Lengths]], int] = nothing
+
+
+class RowWalk(Evaluator):
+    """Values of a term, whole or at some rows; the operations are in ``reading.RowReading``."""
+
+    def __init__(
+        self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any],
+        replaced: Mapping[str, Replacement] | None = None, entries: int = ENTRIES,
+    ) -> None:  # fmt: skip
+        super().__init__(xp, sizes, values)
+        self.replaced = dict(replaced or {})
+        self.entries = entries
+        self.known_rows: dict[tuple[Term, Where], Any] = {}
+        self.composed: dict[tuple[Term, Rows | None], Rows] = {}
+        self.partly: set[str] = set()
+        """The replaced definitions that were run for the selected rows only."""
+        self._peaks: dict[Term, tuple[int, tuple[Term, ...]]] = {}
+
+    def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
+        """How to compute selected rows of a term, or None if only the whole can be computed."""
+        raise NotImplementedError
+
+    def __call__(self, term: Term) -> Any:
+        """The value of a whole term, in pieces where an intermediate would be too large."""
+        if term not in self.known:
+            axis = self._cut(term)
+            self.known[term] = self.whole(term) if axis is None else self._in_pieces(term, axis)
+        return self.known[term]
+
+    def whole(self, term: Term) -> Any:
+        """The value of a whole term at once."""
+        if term not in self.known:
+            self.known[term] = self.compute(term)
+        return self.known[term]
+
+    def compute(self, term: Term) -> Any:
+        """The value of a term that is not known yet."""
+        method = self.method(term)
+        return method(term, (None,) * term.ndim) if method else super().compute(term)
+
+    def rows(self, term: Term, where: Where) -> Any:
+        """The value at the selected places; an axis with None is whole."""
+        if not any(where):
+            return self(term)
+        if term in self.known:
+            return self.select(self.known[term], where)
+        key = (term, where)
+        if key not in self.known_rows:
+            method = self.method(term)
+            self.known_rows[key] = (
+                method(term, where) if method else self.select(self.whole(term), where)
+            )
+        return self.known_rows[key]
+
+    def read(self, term: Term, where: Where) -> Any:
+        """As :meth:`rows`, in as many pieces as memory asks for; intermediates are dropped."""
+        axis = next((k for k, rows in enumerate(where) if rows is not None), None)
+        if axis is None:
+            return self(term)
+        rows = where[axis]
+        assert rows is not None
+        share = self.peak(term) * len(rows.places) / max(1, self.length(term.shape[axis]))
+        pieces = min(len(rows.places), max(1, ceil(share / self.entries)))
+        return self._joined(term, where, axis, rows.places.chunk(pieces))
+
+    def _joined(self, term: Term, where: Where, axis: int, pieces: Sequence[Tensor]) -> Any:
+        values = []
+        for places in pieces:
+            before, composed = set(self.known_rows), set(self.composed)
+            values.append(self.rows(term, (*where[:axis], Rows(places), *where[axis + 1 :])))
+            for key in self.known_rows.keys() - before:
+                del self.known_rows[key]
+            for made in self.composed.keys() - composed:
+                del self.composed[made]
+        return values[0] if len(values) == 1 else self.xp.concat(values, axis=axis)
+
+    def _in_pieces(self, term: Term, axis: int) -> Any:
+        peak, length = self.peak(term), self.length(term.shape[axis])
+        if peak > PASSES:
+            raise TooLarge(
+                f"all {length} rows of an intermediate with {peak:.1e} entries would be needed"
+            )
+        pieces = torch.arange(length).chunk(min(length, ceil(peak / self.entries)))
+        return self._joined(term, (None,) * term.ndim, axis, pieces)
+
+    def _cut(self, term: Term) -> int | None:
+        """The axis along which to compute a term in pieces, or None to compute it at once."""
+        if term.op in ("var", "broadcast") or self.method(term) is None:
+            return None
+        lengths, (peak, axes) = self.lengths(term), self._peak(term)
+        if peak <= self.entries or prod(lengths) * 4 > peak:
+            return None
+        replaced = self.replacement(term)
+        if replaced is not None:
+            whole = replaced.whole([self.lengths(arg) for arg in term.args[1:]])
+            return None if whole or term.ndim < 2 else term.ndim - 2
+        able = [k for k, n in enumerate(term.shape) if n in axes and lengths[k] > 1]
+        return max(able, key=lambda k: lengths[k], default=None)
+
+    def peak(self, term: Term) -> int:
+        """The entries of the largest intermediate; a replaced definition counts as one step."""
+        return self._peak(term)[0]
+
+    def _peak(self, term: Term) -> tuple[int, tuple[Term, ...]]:
+        """The entries of the largest intermediate, and the axes it has."""
+        if term not in self._peaks:
+            inner, replaced = term.args, self.replacement(term)
+            own = 0 if term.op in ("var", "broadcast") else prod(self.lengths(term))
+            options = [(own, term.shape)]
+            if replaced:
+                inner = term.args[1:]
+                held = replaced.held([self.lengths(arg) for arg in inner])
+                options.append((held, term.shape[:-1]))
+            elif term.op == "iterate":
+                inner = term.args[1:2]
+            elif term.op == "call":
+                options += [(prod(self.lengths(arg)), arg.shape) for arg in term.args]
+            options += [self._peak(arg) for arg in inner]
+            entries, axes = max(options, key=lambda option: option[0])
+            if term.op == "pick" and term.args[0].shape[term.data] in axes:
+                entries //= self.length(term.args[0].shape[term.data])
+            self._peaks[term] = entries, axes
+        return self._peaks[term]
+
+    def select(self, value: Any, where: Where) -> Any:
+        """The places of a value that is already there."""
+        for axis, rows in enumerate(where):
+            if rows is not None:
+                device = getattr(value, "value", value).device
+                value = self.xp.take(value, rows.places.to(device), axis=axis)
+        return value
+
+    def counts(self, term: Term, where: Where) -> Lengths:
+        """The lengths of the selected part."""
+        return tuple(
+            self.length(n) if rows is None else len(rows.places)
+            for n, rows in zip(term.shape, where, strict=True)
+        )
+
+    def replacement(self, term: Term) -> Replacement | None:
+        """The other way to compute a named term, if there is one."""
+        return self.replaced.get(term.data[0]) if term.op == "named" else None

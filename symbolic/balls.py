@@ -1,0 +1,109 @@
+"""The reading of a term in certified numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from .certified_numbers import (
+    FUNCTIONS,
+    MINUS_INFINITY,
+    Unclear,
+    less,
+    maximum,
+    number,
+    power,
+    same,
+)  # fmt: skip
+from .evaluate import Evaluator
+from .terms import Term
+
+__all__ = ["Balls"]
+
+
+def _each(function: Callable[..., Any], *args: Any) -> Any:
+    """The function of every entry, as an object array (of one number: the number)."""
+    return np.frompyfunc(function, len(args), 1)(*args)
+
+
+def _truths(function: Callable[..., bool], *args: Any) -> Any:
+    return np.asarray(_each(function, *args), dtype=bool)[()]
+
+
+class Balls(Evaluator):
+    """The value of a term in certified numbers, at the working precision of the moment.
+
+    ``values`` are exact: object arrays of Fraction, integer arrays for maps of indices, arrays
+    of truth values, functions on arrays of certified numbers.
+
+    >>> from attnproof.symbolic.array import as_array
+    >>> Balls({}, {})((as_array(1) / 3).term)
+    1/3
+    """
+
+    def __init__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
+        super().__init__(np, sizes, {name: _loaded(value) for name, value in values.items()})
+
+    def constant(self, value: Any) -> Any:
+        return number(value)
+
+    def op_pi(self, t: Term) -> Any:  # noqa: ARG002
+        return arb.pi()
+
+    def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
+        return MINUS_INFINITY
+
+    def op_eye(self, t: Term) -> Any:
+        return _each(number, np.eye(self.length(t.args[0]), dtype=int))
+
+    def elementwise(self, op: str, *args: Any) -> Any:
+        if op == "where":
+            return np.where(*args)[()]
+        if op == "maximum":
+            return _each(maximum, *args)
+        return _each(lambda x: FUNCTIONS[op](number(x)), *args)
+
+    def op_power(self, t: Term) -> Any:
+        exponent: Any = t.data
+        return _each(lambda x: power(x, exponent), self(t.args[0]))
+
+    def op_equal(self, t: Term) -> Any:
+        return _truths(same, *map(self, t.args))
+
+    def op_less(self, t: Term) -> Any:
+        return _truths(less, *map(self, t.args))
+
+    def op_less_equal(self, t: Term) -> Any:
+        return _truths(lambda x, y: not less(y, x), *map(self, t.args))
+
+    def op_and(self, t: Term) -> Any:
+        return np.logical_and(*map(self, t.args))
+
+    def op_or(self, t: Term) -> Any:
+        return np.logical_or(*map(self, t.args))
+
+    def op_not(self, t: Term) -> Any:
+        return np.logical_not(self(t.args[0]))
+
+    def op_call(self, t: Term) -> Any:
+        """A function of real numbers; it has no value at minus infinity."""
+        for arg in t.args:
+            if any(x is MINUS_INFINITY for x in np.asarray(self(arg), dtype=object).ravel()):
+                raise Unclear(f"{arg!r} is minus infinity where a function reads it")
+        return super().op_call(t)
+
+    def op_isin(self, t: Term) -> Any:
+        x, values = (self(arg) for arg in t.args)
+        return _truths(lambda i: any(same(i, j) for j in values), x)
+
+
+def _loaded(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return _each(lambda x: number(x) if isinstance(x, Fraction | int) else x, value)
+    if isinstance(value, np.ndarray) and not value.shape:
+        return value[()]
+    return value

@@ -1,0 +1,208 @@
+"""Certified numbers: exact rationals where possible, balls (Arb) elsewhere.
+
+A number here is one of
+
+* ``fmpq``: an exact rational;
+* ``arb``: a ball that certainly holds the true value, at the working precision of the moment;
+* :data:`MINUS_INFINITY`: exactly minus infinity, with exp(-inf) = 0 and -inf + finite = -inf;
+* :data:`UNDEFINED`: no value, or none that this precision can pin down (1/0, a division by a
+  ball that holds 0, log or sqrt of what may be negative, 0·(-inf)).  It spreads through
+  arithmetic, so whatever is built on it is undefined as well.
+
+A comparison is answered only when it is certain; else :class:`Unclear` is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from flint import arb, fmpq
+
+__all__ = [
+    "FUNCTIONS", "MINUS_INFINITY", "UNDEFINED", "MinusInfinity", "NotANumber", "Unclear",
+    "certified_gap", "finite", "fraction", "less", "maximum", "number", "power", "same",
+]  # fmt: skip
+
+UNDEFINED = arb("nan")
+
+
+class Unclear(ArithmeticError):
+    """A comparison that these balls cannot decide, or that compares what has no value."""
+
+
+class NotANumber(TypeError):
+    """Something that is no certified number stands where one is needed."""
+
+
+class MinusInfinity:
+    """Minus infinity as a number; only sums and positive multiples of it have a value."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Any:
+        return self if other is self or finite(number(other)) else UNDEFINED
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        other = number(other)
+        return self if finite(other) and bool(other > 0) else UNDEFINED
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return "-inf"
+
+
+MINUS_INFINITY = MinusInfinity()
+
+
+def number(x: Any) -> Any:
+    """x as a certified number.
+
+    Raises :class:`NotANumber` for floats: a rounded number would void every certificate.
+    """
+    if isinstance(x, fmpq | arb | MinusInfinity):
+        return x
+    if isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return fmpq(int(x))
+    if isinstance(x, Fraction):
+        return fmpq(x.numerator, x.denominator)
+    raise NotANumber(
+        f"expected an exact rational or a ball, got {type(x).__name__}: {x!r}; "
+        "give inputs as int or Fraction"
+    )
+
+
+def finite(x: Any) -> bool:
+    """Whether x certainly is a finite number."""
+    return isinstance(x, fmpq) or (isinstance(x, arb) and bool(x.is_finite()))
+
+
+def fraction(x: Any) -> Fraction | None:
+    """The exact value of x, or None if it is known only as a ball."""
+    return Fraction(int(x.p), int(x.q)) if isinstance(x, fmpq) else None
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = number(x), number(y)
+    for value in (x, y):
+        if value is not MINUS_INFINITY and not finite(value):
+            raise Unclear(f"a comparison with {value!r}, which is undefined at this precision")
+    return x, y
+
+
+def less(x: Any, y: Any) -> bool:
+    """x < y, if certain."""
+    x, y = _pair(x, y)
+    if x is MINUS_INFINITY or y is MINUS_INFINITY:
+        return y is not MINUS_INFINITY
+    gap = y - x
+    if gap > 0:
+        return True
+    if gap <= 0:
+        return False
+    raise Unclear(f"{x!r} < {y!r}")
+
+
+def same(x: Any, y: Any) -> bool:
+    """x = y, if certain."""
+    if isinstance(x, bool | np.bool_) and isinstance(y, bool | np.bool_):
+        return bool(x == y)
+    x, y = _pair(x, y)
+    if x is MINUS_INFINITY or y is MINUS_INFINITY:
+        return x is y
+    gap = x - y
+    if gap > 0 or gap < 0:
+        return False
+    if gap == 0:
+        return True
+    raise Unclear(f"{x!r} = {y!r}")
+
+
+def certified_gap(x: Any, y: Any) -> Fraction:
+    """A number that |x - y| certainly reaches; 0 if the balls overlap or are undefined."""
+    if not (finite(x) and finite(y)):
+        return Fraction(0)
+    gap = x - y
+    exact = fraction(gap)
+    if exact is not None:
+        return abs(exact)
+    mantissa, exponent = gap.abs_lower().man_exp() if gap.is_finite() else (0, 0)
+    return max(Fraction(0), Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+
+
+def _reciprocal(x: Any) -> Any:
+    if not finite(x) or x == 0 or (isinstance(x, arb) and x.contains(0)):
+        return UNDEFINED
+    return 1 / x
+
+
+def power(x: Any, exponent: int) -> Any:
+    """x to an integer exponent."""
+    x = number(x)
+    if not finite(x):
+        return UNDEFINED
+    result = x ** abs(exponent)
+    return _reciprocal(result) if exponent < 0 else result
+
+
+def _exp(x: Any) -> Any:
+    if x is MINUS_INFINITY:
+        return fmpq(0)
+    return fmpq(1) if isinstance(x, fmpq) and x == 0 else arb(x).exp()
+
+
+def _log(x: Any) -> Any:
+    if not finite(x) or not x > 0:
+        return UNDEFINED
+    return fmpq(0) if isinstance(x, fmpq) and x == 1 else arb(x).log()
+
+
+def _sqrt(x: Any) -> Any:
+    if not finite(x) or not x >= 0:
+        return UNDEFINED
+    exact = fraction(x)
+    if exact is not None:
+        top, bottom = isqrt(exact.numerator), isqrt(exact.denominator)
+        if Fraction(top * top, bottom * bottom) == exact:
+            return fmpq(top, bottom)
+    return arb(x).sqrt()
+
+
+def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
+    """A function of finite numbers whose value at 0 is exact."""
+
+    def of(x: Any) -> Any:
+        if not finite(x):
+            return UNDEFINED
+        return fmpq(at_zero) if isinstance(x, fmpq) and x == 0 else getattr(arb(x), name)()
+
+    return of
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The larger one; minus infinity is below everything."""
+    x, y = number(x), number(y)
+    if x is MINUS_INFINITY or y is MINUS_INFINITY:
+        return x if y is MINUS_INFINITY else y
+    if not (finite(x) and finite(y)):
+        return UNDEFINED
+    if isinstance(x, fmpq) and isinstance(y, fmpq):
+        return max(x, y)
+    return arb(x).max(arb(y))
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+    "cos": _through("cos", 1),
+    "sin": _through("sin", 0),
+    "tanh": _through("tanh", 0),
+    "abs": lambda x: abs(x) if finite(x) else UNDEFINED,
+}

@@ -1,0 +1,46 @@
+"""Covers: index patterns that together reach every index of an axis.
+
+The kernel's rule of cases rests on them, so this file is trusted as it is.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from .rules import need
+from .scalars import ZERO, add, always_less, index, integer, mul, num, number_of
+from .terms import Term
+
+__all__ = ["Cover", "cover_patterns"]
+
+Cover = tuple[tuple[object, ...], ...]
+
+
+def cover_patterns(length: Term, cover: tuple[object, ...], name: str) -> list[Term]:
+    """Index patterns that together reach every index below ``length``.
+
+    A cover is ("whole",), ("each",) for a literal length, ("digits", blocks, width, high, low)
+    or ("cut", first, before, after); high, low, before and after are covers again.
+    """
+    kind, *rest = cover
+    if kind == "whole":
+        return [index(name, length)]
+    if kind == "each":
+        count = number_of(length)
+        need(count is not None and count.denominator == 1, "cover", "not a literal length", length)
+        return [num(k) for k in range(int(count or 0))]
+    a: Any = rest
+    if kind == "digits":
+        need(integer(mul(a[0], a[1])) is integer(length), "cover", "lengths differ", length)
+        natural = always_less(ZERO, a[0]) and always_less(ZERO, a[1])
+        need(natural, "cover", "blocks and width must be at least 1", a[0], a[1])
+        high = cover_patterns(a[0], a[2], name + "h")
+        low = cover_patterns(a[1], a[3], name + "l")
+        return [integer(add(mul(h, a[1]), x)) for h, x in product(high, low)]
+    need(kind == "cut", "cover", f"unknown cover {kind!r}")
+    second = integer(add(length, mul(num(-1), a[0])))
+    natural = always_less(num(-1), a[0]) and always_less(num(-1), second)
+    need(natural, "cover", "not two parts of the axis", length, a[0])
+    before = cover_patterns(a[0], a[1], name + "a")
+    return before + [integer(add(a[0], k)) for k in cover_patterns(second, a[2], name + "b")]

@@ -1,0 +1,102 @@
+"""What the symbolic side found out about a statement, as plain data for records and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from .derivation import Derivation
+from .statement import Claim
+from .terms import Term
+
+__all__ = ["ClaimDecision", "Decision", "LinkProof", "Step", "Witness"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One application of a kernel rule: where, which, to what, giving what.
+
+    ``path`` counts arguments from the root of ``before`` (the whole term) down to the rewritten
+    part; ``part`` and ``becomes`` are that part before and after.  Indices that the path passes
+    are open, under the names in ``opened``.
+    """
+
+    path: tuple[int, ...]
+    opened: tuple[str, ...]
+    rule: str
+    arguments: tuple[object, ...]
+    part: Term
+    becomes: Term
+    before: Term
+    after: Term
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
+class LinkProof:
+    """One link of a chain, left = right, with its reason and its kernel steps.
+
+    ``meeting`` holds, for each index pattern, the normal form in which both sides meet.
+    ``steps`` is the number of kernel steps and ``rules`` how often each rule was used;
+    ``derivation`` is the whole of it (``symbolic.steps.flatten`` lists its steps).
+    """
+
+    reason: str
+    left: Term
+    right: Term
+    derivation: Derivation | None
+    steps: int
+    rules: dict[str, int]
+    seconds: float
+    proved: bool
+    why_not: str = ""
+    meeting: tuple[tuple[tuple[Term, ...], Term], ...] = ()
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Concrete small inputs for which a claim fails, with a certified gap.
+
+    ``sizes`` and ``values`` are exact (ints, Fractions, nested lists of them); ``left`` and
+    ``right`` are the two sides at ``place`` as short decimals, ``gap`` a number that
+    |left - right| certainly exceeds, and ``text`` one line a person reads.
+    """
+
+    sizes: dict[str, int]
+    values: dict[str, Any]
+    place: tuple[int, ...]
+    left: str
+    right: str
+    gap: Fraction
+    text: str
+    certified_by: str = "ball arithmetic (Arb)"
+
+
+@dataclass(frozen=True)
+class ClaimDecision:
+    """proved, refuted or undecided, for one conclusion of a statement."""
+
+    says: str
+    claim: Claim
+    verdict: str
+    links: tuple[LinkProof, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    witness: Witness | None = None
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """proved if every conclusion is, refuted if one is, else undecided."""
+
+    claims: tuple[ClaimDecision, ...] = field(default_factory=tuple)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the whole statement."""
+        verdicts = [claim.verdict for claim in self.claims]
+        if "refuted" in verdicts:
+            return "refuted"
+        return "proved" if verdicts and set(verdicts) == {"proved"} else "undecided"

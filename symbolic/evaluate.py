@@ -1,0 +1,203 @@
+"""Evaluate a term at given sizes and values, over any array module.
+
+One walk serves numpy, torch, exact numbers and balls: a reading chooses the array module and
+may replace named definitions by other implementations of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .scalars import length_value
+from .terms import Term, instantiate, make
+
+__all__ = ["Evaluator"]
+
+
+class Evaluator:
+    """Values of terms over the array module ``xp`` (numpy or torch through array_api_compat).
+
+    ``sizes`` gives each size its value, ``values`` each named array (functions as callables).
+    """
+
+    def __init__(self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
+        self.xp = xp
+        self.sizes = dict(sizes)
+        self.values = dict(values)
+        self.known: dict[Term, Any] = {}
+
+    def __call__(self, term: Term) -> Any:
+        """The value of a term."""
+        if term not in self.known:
+            self.known[term] = self.compute(term)
+        return self.known[term]
+
+    def compute(self, term: Term) -> Any:
+        """The value of a term that is not known yet."""
+        method = getattr(self, "op_" + term.op.replace(" ", "_"), None)
+        if method is None:
+            raise TypeError(f"no reading for the operation {term.op!r} of {term!r}")
+        return method(term)
+
+    def length(self, n: Term) -> int:
+        """The value of an axis length."""
+        return length_value(n, self.sizes)
+
+    def lengths(self, term: Term) -> tuple[int, ...]:
+        """The shape of a term."""
+        return tuple(self.length(n) for n in term.shape)
+
+    # leaves
+
+    def constant(self, value: Any) -> Any:
+        """A literal number in the reading's own numbers."""
+        return self.xp.asarray(float(value))
+
+    def op_num(self, t: Term) -> Any:
+        return self.constant(t.data)
+
+    def op_size(self, t: Term) -> Any:
+        return self.constant(self.length(t))
+
+    def op_pi(self, _: Term) -> Any:
+        return self.constant(self.xp.pi)
+
+    def op_minus_infinity(self, _: Term) -> Any:
+        return self.constant(float("-inf"))
+
+    def op_var(self, t: Term) -> Any:
+        return self.values[t.data[0]]
+
+    def op_index(self, t: Term) -> Any:
+        return self.values[str(t.data)]
+
+    def op_arange(self, t: Term) -> Any:
+        return self.constant_range(self.length(t.args[0]))
+
+    def constant_range(self, n: int) -> Any:
+        """0, 1, ..., n - 1."""
+        return self.xp.arange(n)
+
+    def op_eye(self, t: Term) -> Any:
+        return self.xp.eye(self.length(t.args[0]))
+
+    def op_inverse(self, t: Term) -> Any:
+        return self.xp.argsort(self(t.args[0]))
+
+    # elementwise
+
+    def elementwise(self, op: str, *args: Any) -> Any:
+        """An elementwise function of the array module."""
+        return getattr(self.xp, op)(*args)
+
+    def op_add(self, t: Term) -> Any:
+        total = self(t.args[0])
+        for arg in t.args[1:]:
+            total = total + self(arg)
+        return total
+
+    def op_mul(self, t: Term) -> Any:
+        total = self(t.args[0])
+        for arg in t.args[1:]:
+            total = total * self(arg)
+        return total
+
+    def op_power(self, t: Term) -> Any:
+        exponent: Any = t.data
+        base = self(t.args[0])
+        return base**exponent if exponent >= 0 else 1 / base ** (-exponent)
+
+    def _elementwise(self, t: Term) -> Any:
+        return self.elementwise(t.op, *(self(arg) for arg in t.args))
+
+    op_exp = op_log = op_cos = op_sin = op_tanh = op_sqrt = op_abs = op_maximum = _elementwise
+    op_where = _elementwise
+
+    def op_indicator(self, t: Term) -> Any:
+        return self.elementwise("where", self(t.args[0]), self.constant(1), self.constant(0))
+
+    def op_equal(self, t: Term) -> Any:
+        return self(t.args[0]) == self(t.args[1])
+
+    def op_less(self, t: Term) -> Any:
+        return self(t.args[0]) < self(t.args[1])
+
+    def op_less_equal(self, t: Term) -> Any:
+        return self(t.args[0]) <= self(t.args[1])
+
+    def op_and(self, t: Term) -> Any:
+        return self(t.args[0]) & self(t.args[1])
+
+    def op_or(self, t: Term) -> Any:
+        return self(t.args[0]) | self(t.args[1])
+
+    def op_not(self, t: Term) -> Any:
+        return ~self(t.args[0])
+
+    def op_isin(self, t: Term) -> Any:
+        x, values = (self(arg) for arg in t.args)
+        return (x[..., None] == values).any(-1)
+
+    # shape
+
+    def op_named(self, t: Term) -> Any:
+        return self(t.args[0])
+
+    def op_broadcast(self, t: Term) -> Any:
+        return self.xp.broadcast_to(self(t.args[0]), self.lengths(t))
+
+    def op_permute(self, t: Term) -> Any:
+        return self.xp.permute_dims(self(t.args[0]), t.data)
+
+    def op_new_axis(self, t: Term) -> Any:
+        return self.xp.expand_dims(self(t.args[0]), axis=t.data)
+
+    def op_reshape(self, t: Term) -> Any:
+        return self.xp.reshape(self(t.args[0]), self.lengths(t))
+
+    def op_pick(self, t: Term) -> Any:
+        place: Any = t.data
+        at = t.args[1]
+        number = int(self(at))
+        return self(t.args[0])[(slice(None),) * place + (number,)]
+
+    def op_slice(self, t: Term) -> Any:
+        axis, step = t.data
+        start = self.length(t.args[1])
+        count = self.length(t.shape[axis])
+        return self(t.args[0])[(slice(None),) * axis + (slice(start, start + step * count, step),)]
+
+    def op_gather(self, t: Term) -> Any:
+        axis: Any = t.data
+        return self(t.args[0])[(slice(None),) * axis + (self(t.args[1]),)]
+
+    def op_concat(self, t: Term) -> Any:
+        return self.xp.concat([self(arg) for arg in t.args], axis=t.data)
+
+    def op_stack(self, t: Term) -> Any:
+        return self.xp.stack([self(arg) for arg in t.args], axis=t.data)
+
+    def op_reduce(self, t: Term) -> Any:
+        return self(t.args[0]).sum(t.data)
+
+    def op_matmul(self, t: Term) -> Any:
+        return self(t.args[0]) @ self(t.args[1])
+
+    # functions and stacks
+
+    def op_call(self, t: Term) -> Any:
+        name, *_ = t.data
+        call: Callable[..., Any] = self.values[name]
+        return call(*(self(arg) for arg in t.args))
+
+    def op_iterate(self, t: Term) -> Any:
+        depth, start, body = t.args
+        state = self(start)
+        for layer in range(self.length(depth)):
+            t_name, y_name = f"layer {layer} of {t.key.hex()}", f"state {layer} of {t.key.hex()}"
+            at = make("index", (depth,), t_name)
+            held = make("var", (), (y_name, "real"), t.shape)
+            self.values[t_name], self.values[y_name] = layer, state
+            state = self(instantiate(body, at, held))
+        return state

@@ -1,0 +1,258 @@
+"""Which terms have a meaning: the right number of arguments, of the right shapes, and no more.
+
+Anybody can ask ``make`` for a sum of a matrix and a number, or for a table of two rows that
+has three.  Such a term means nothing, and two rules may read it differently, which would join
+two numbers that are not equal.  So the kernel asks :func:`formed` of every term it passes.
+
+Lengths are polynomials in sizes: an axis never depends on an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from .rules import Refused, need
+from .scalars import ONE, add, integer, mul, num
+from .terms import Term, made
+
+__all__ = ["formed"]
+
+UNARY = ("exp", "log", "cos", "sin", "tanh", "sqrt", "abs", "indicator", "not", "power")
+BINARY = (
+    "maximum", "equal", "less", "less_equal", "and", "or", "floor_divide", "remainder",
+)  # fmt: skip
+ARITY = dict.fromkeys(UNARY, 1) | dict.fromkeys(BINARY, 2) | {"where": 3}
+MAPS = ("permutation", "injection", "index map")
+Shape = tuple[Term, ...]
+
+
+def formed(t: object) -> Term:
+    """The term itself, if it has a meaning.  Raises ``Refused`` with the operation if not."""
+    if type(t) is not Term or not made(t):
+        raise Refused(f"term: this {type(t).__name__} is no term that `make` returned")
+    return _formed(t)
+
+
+@cache
+def _formed(t: Term) -> Term:
+    for part in (*t.args, *t.shape):
+        formed(part)
+    need(t.op in _FORMS, "term", f"there is no operation {t.op!r}")
+    try:
+        good = all(map(_is_length, t.shape)) and (t.op in _WITH_DATA or t.data is None)
+        good = good and _FORMS[t.op](t)
+    except (TypeError, ValueError):  # the wrong number of arguments, or data of another type
+        good = False
+    need(good, "term", f"a {t.op!r} that does not fit its {len(t.args)} arguments")
+    return t
+
+
+def _is_length(t: Term) -> bool:
+    """A polynomial in sizes, written with nothing else."""
+    if t.op in ("add", "mul"):
+        return not t.shape and all(map(_is_length, t.args))
+    return t.op in ("num", "size")
+
+
+def _is_name(data: Any, count: int) -> bool:
+    return type(data) is tuple and len(data) == count and all(type(part) is str for part in data)
+
+
+def _elementwise(t: Term) -> bool:
+    count = ARITY.get(t.op, max(len(t.args), 1))
+    return len(t.args) == count and all(arg.shape == t.shape for arg in t.args)
+
+
+def _constant(t: Term) -> bool:
+    return not t.args and not t.shape
+
+
+def _index(t: Term) -> bool:
+    return len(t.args) == 1 and _is_length(t.args[0]) and type(t.data) is str and not t.shape
+
+
+def _var(t: Term) -> bool:
+    ranged = _is_name(t.data, 2) and t.data[1] in MAPS
+    return _is_name(t.data, 2) and len(t.args) == ranged and all(map(_is_length, t.args))
+
+
+def _bound(t: Term) -> bool:
+    return not t.args and type(t.data) is int and t.data >= 0
+
+
+def _sum(t: Term) -> bool:
+    return len(t.args) == 2 and _is_length(t.args[0]) and t.shape == t.args[1].shape == ()
+
+
+def _tabulate(t: Term) -> bool:
+    length, body = t.args
+    return _is_length(length) and t.shape == (length, *body.shape)
+
+
+def _iterate(t: Term) -> bool:
+    depth, start, body = t.args
+    return _is_length(depth) and start.shape == body.shape == t.shape
+
+
+def _entry(t: Term) -> bool:
+    array, *at = t.args
+    return bool(at) and array.ndim == len(at) and not any(i.shape for i in at) and not t.shape
+
+
+def _named(t: Term) -> bool:
+    return bool(t.args) and t.args[0].shape == t.shape
+
+
+def _broadcast(t: Term) -> bool:
+    (x,) = t.args
+    same = zip(x.shape, t.shape[t.ndim - x.ndim :], strict=True) if x.ndim <= t.ndim else [(t, x)]
+    return all(n is m or n is ONE for n, m in same)
+
+
+def _permute(t: Term) -> bool:
+    (x,), order = t.args, t.data
+    straight = type(order) is tuple and sorted(order) == list(range(x.ndim))
+    return straight and t.shape == tuple(x.shape[axis] for axis in order)
+
+
+def _with(shape: Shape, axis: Any, *lengths: Term) -> Shape:
+    """The shape with the axis replaced by other axes."""
+    return (*shape[:axis], *lengths, *shape[axis + 1 :])
+
+
+def _is_axis(axis: Any, ndim: int) -> bool:
+    return type(axis) is int and 0 <= axis < ndim
+
+
+def _new_axis(t: Term) -> bool:
+    (x,) = t.args
+    return _is_axis(t.data, t.ndim) and t.shape[t.data] is ONE and _with(t.shape, t.data) == x.shape
+
+
+def _pick(t: Term) -> bool:
+    x, at = t.args
+    return _is_axis(t.data, x.ndim) and not at.shape and t.shape == _with(x.shape, t.data)
+
+
+def _slice(t: Term) -> bool:
+    (x, start), (axis, step) = t.args, t.data
+    count = t.shape[axis : axis + 1] if _is_axis(axis, x.ndim) else ()
+    return bool(count) and type(step) is int and step > 0 and _is_length(start) and (
+        t.shape == _with(x.shape, axis, *count)
+    )  # fmt: skip
+
+
+def _gather(t: Term) -> bool:
+    x, e = t.args
+    return _is_axis(t.data, x.ndim) and e.ndim == 1 and t.shape == _with(x.shape, t.data, *e.shape)
+
+
+def _concat(t: Term) -> bool:
+    axis: Any = t.data
+    if not (t.args and all(_is_axis(axis, x.ndim) for x in t.args)):
+        return False
+    total = integer(add(*(x.shape[axis] for x in t.args)))
+    return all(t.shape == _with(x.shape, axis, total) for x in t.args)
+
+
+def _stack(t: Term) -> bool:
+    count = num(len(t.args))
+    return _is_axis(t.data, t.ndim) and t.shape[t.data] is count and bool(t.args) and all(
+        _with(t.shape, t.data) == x.shape for x in t.args
+    )  # fmt: skip
+
+
+def _reduce(t: Term) -> bool:
+    (x,) = t.args
+    return _is_axis(t.data, x.ndim) and t.shape == _with(x.shape, t.data)
+
+
+def _matmul(t: Term) -> bool:
+    x, y = t.args
+    if not (x.ndim and y.ndim) or x.shape[-1] is not y.shape[max(y.ndim - 2, 0)]:
+        return False
+    if y.ndim == 1:
+        return t.shape == x.shape[:-1]
+    batch = y.shape[:-2]
+    return x.shape[: len(batch)] == batch and x.ndim - 2 <= len(batch) <= max(x.ndim - 2, 0) and (
+        t.shape == (*x.shape[:-1], y.shape[-1])
+    )  # fmt: skip
+
+
+def _reshape(t: Term) -> bool:
+    (x,), groups = t.args, t.data
+    sides = zip(*groups, strict=True) if groups else ((), ())
+    in_order = all(
+        [axis for group in side for axis in group] == list(range(array.ndim))
+        for side, array in zip(sides, (x, t), strict=True)
+    )
+    return in_order and all(
+        integer(mul(ONE, *(x.shape[k] for k in before)))
+        is integer(mul(ONE, *(t.shape[k] for k in after)))
+        for before, after in groups
+    )
+
+
+def _call(t: Term) -> bool:
+    name, batch, traits = t.data
+    good = type(name) is str and type(batch) is int and batch >= 0 and type(traits) is tuple
+    return good and len(t.shape[:batch]) == batch and all(
+        arg.shape[:batch] == t.shape[:batch] for arg in t.args
+    )  # fmt: skip
+
+
+def _row(t: Term) -> bool:
+    x, *at = t.args
+    return len(at) <= x.ndim and t.shape == x.shape[len(at) :] and not any(i.shape for i in at)
+
+
+def _is_in(t: Term) -> bool:
+    x, e = t.args
+    return e.ndim == 1 and t.shape == x.shape
+
+
+def _inverse(t: Term) -> bool:
+    (sigma,) = t.args
+    return t.ndim == 1 and t.shape == sigma.shape
+
+
+_FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(("add", "mul", *ARITY), _elementwise) | {
+    "num": lambda t: _constant(t) and type(t.data) is Fraction,
+    "size": lambda t: _constant(t) and _is_name(t.data, 2),
+    "pi": _constant,
+    "minus infinity": _constant,
+    "power": lambda t: _elementwise(t) and type(t.data) is int,
+    "index": _index,
+    "var": _var,
+    "bound": _bound,
+    "sum": _sum,
+    "tabulate": _tabulate,
+    "iterate": _iterate,
+    "entry": _entry,
+    "named": _named,
+    "broadcast": _broadcast,
+    "permute": _permute,
+    "new axis": _new_axis,
+    "pick": _pick,
+    "slice": _slice,
+    "gather": _gather,
+    "concat": _concat,
+    "stack": _stack,
+    "reduce": _reduce,
+    "matmul": _matmul,
+    "reshape": _reshape,
+    "call": _call,
+    "row": _row,
+    "is in": lambda t: _is_in(t) and not t.shape,
+    "isin": _is_in,
+    "inverse": _inverse,
+    "eye": lambda t: t.args * 2 == t.shape and len(t.args) == 1,
+    "arange": lambda t: t.args == t.shape and len(t.args) == 1,
+}
+_WITH_DATA = frozenset((
+    "num", "size", "index", "var", "bound", "power", "named", "permute", "new axis", "pick",
+    "slice", "gather", "concat", "stack", "reduce", "reshape", "call",
+))  # fmt: skip

@@ -1,0 +1,175 @@
+"""What a statement is given: sizes, arrays, maps of indices, functions.
+
+A :class:`Given` says what a name may be; :meth:`Given.named` makes the array of that name.  The
+kind also tells the numeric side how to draw a value, and which assumptions a proof may use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .array import Array, as_array, broadcast_shapes, broadcast_to
+from .scalars import integer, size
+from .terms import Term, make
+
+__all__ = [
+    "Given", "angle", "boolean", "frequencies", "function", "index_below", "index_map", "injection",
+    "orthogonal", "permutation", "positions", "positive", "real", "sizes",
+]  # fmt: skip
+
+
+class Size(Array):
+    """A symbolic axis length; at least 1."""
+
+
+def sizes(names: str, role: str = "size") -> tuple[Size, ...]:
+    """Symbolic axis lengths, one for each name, each at least 1.
+
+    The role says what they count (tokens, features, heads, blocks, layers): the proofs do not
+    look at it, the numeric side picks realistic values by it.
+
+    >>> (n,) = sizes("n", "tokens")
+    >>> n
+    n
+    """
+    return tuple(Size(size(name, role)) for name in names.split())
+
+
+@dataclass(frozen=True)
+class Given:
+    """One given of a statement.
+
+    ``kind`` is real, angle, position, positive, frequency, boolean, orthogonal, permutation,
+    injection, index map, index, or function; ``shape`` its axes; ``below`` the range of an
+    index; ``traits`` what may be assumed of it.
+    """
+
+    kind: str
+    shape: tuple[Term, ...] = ()
+    below: Term | None = None
+    traits: tuple[str, ...] = ()
+    core: tuple[int, ...] = ()
+    out: tuple[Term, ...] | None = None
+    says: str = ""
+    extra: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def named(self, name: str) -> Any:
+        """The symbolic array (or function) of this kind with a name."""
+        if self.kind == "function":
+            return Function(name, self)
+        if self.kind == "index":
+            assert self.below is not None
+            return Array(make("index", (self.below,), name))
+        args = (self.below,) if self.below is not None else ()
+        return Array(make("var", args, (name, self.kind), self.shape))
+
+    def granted(self, name: str) -> frozenset[tuple[str, Term]]:
+        """The assumptions a proof may use of it."""
+        if self.kind == "function":
+            function = make("function", data=(name, 0, self.traits))
+            return frozenset((trait, function) for trait in self.traits)
+        term = self.named(name).term
+        return frozenset((trait, term) for trait in self.traits)
+
+
+def _shape(lengths: tuple[Any, ...]) -> tuple[Term, ...]:
+    return tuple(integer(as_array(n).term) for n in lengths)
+
+
+def real(*shape: Any, says: str = "") -> Given:
+    """Any array of real numbers with these axes; without axes, any real number."""
+    return Given("real", _shape(shape), says=says)
+
+
+def angle(*shape: Any) -> Given:
+    """Angles in radians."""
+    return Given("angle", _shape(shape), says="angles in radians")
+
+
+def positions(*shape: Any) -> Given:
+    """Positions: any real numbers; the numeric side draws integers."""
+    return Given("position", _shape(shape), says="positions, any real numbers")
+
+
+def frequencies(*shape: Any) -> Given:
+    """Angular frequencies, in radians per position; any real numbers."""
+    return Given("frequency", _shape(shape), says="frequencies, in radians per position")
+
+
+def positive(*shape: Any) -> Given:
+    """Positive real numbers."""
+    return Given("positive", _shape(shape), traits=("positive",), says="positive")
+
+
+def boolean(*shape: Any) -> Given:
+    """Truth values: a mask that is True where a key may be seen."""
+    return Given("boolean", _shape(shape), says="truth values, True where a key is kept")
+
+
+def orthogonal(n: Any) -> Given:
+    """A square matrix g with gᵀg = g gᵀ = 1."""
+    return Given("orthogonal", _shape((n, n)), traits=("orthogonal",), says="orthogonal")
+
+
+def permutation(n: Any) -> Given:
+    """A permutation of the indices below n; ``X[σ]`` has row σ(i) of X as its row i."""
+    (length,) = _shape((n,))
+    traits = ("permutation", "injective")
+    return Given("permutation", (length,), length, traits, says="a permutation of 0..n-1")
+
+
+def injection(k: Any, n: Any) -> Given:
+    """A list of k different indices below n."""
+    (count,), (length,) = _shape((k,)), _shape((n,))
+    return Given("injection", (count,), length, ("injective",), says="different indices")
+
+
+def index_map(n: Any, m: Any) -> Given:
+    """A list of n indices below m, repetitions allowed."""
+    (count,), (length,) = _shape((n,)), _shape((m,))
+    return Given("index map", (count,), length, says="indices, repetitions allowed")
+
+
+def index_below(n: Any) -> Given:
+    """One index below n."""
+    (length,) = _shape((n,))
+    return Given("index", below=length, says="an index")
+
+
+def function(
+    *core: int, out: tuple[Any, ...] | None = (), traits: tuple[str, ...] = (), says: str = ""
+) -> Given:
+    """A function about which nothing is known.
+
+    It takes one array for each entry of ``core``, reads that many last axes of it, and is
+    applied separately over the axes before them.  ``out`` is the shape of one result; None
+    means the shape of what it read of its first argument.
+    """
+    shape = None if out is None else _shape(out)
+    return Given("function", traits=traits, core=core, out=shape, says=says)
+
+
+class Function:
+    """An uninterpreted function on arrays."""
+
+    def __init__(self, name: str, given: Given) -> None:
+        self.name, self.given = name, given
+
+    def __call__(self, *values: Any) -> Array:
+        arrays = [as_array(v) for v in values]
+        core = self.given.core
+        if len(arrays) != len(core):
+            raise TypeError(f"{self.name} takes {len(core)} arrays and was given {len(arrays)}")
+        for a, axes in zip(arrays, core, strict=True):
+            if a.ndim < axes:
+                raise TypeError(f"{self.name} reads {axes} axes; {a!r} has {a.ndim}")
+        batch = broadcast_shapes(*(a.axes[: a.ndim - k] for a, k in zip(arrays, core, strict=True)))
+        parts = tuple(
+            broadcast_to(a, (*batch, *a.axes[a.ndim - k :])).term
+            for a, k in zip(arrays, core, strict=True)
+        )
+        first = arrays[0].axes[arrays[0].ndim - core[0] :]
+        out = first if self.given.out is None else self.given.out
+        data = (self.name, len(batch), self.given.traits)
+        return Array(make("call", parts, data, (*batch, *out)))

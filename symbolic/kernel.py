@@ -1,0 +1,312 @@
+"""The kernel: the only maker of a ``Proof``.
+
+Interface
+    ``replay(derivation)``   follows a derivation rule by rule and returns the ``Proof``
+    ``proof_of_sign(array, cover, parts)``  the ``Proof`` that every entry is positive
+    ``close(proof, granted, claimed)``  refuses a proof of something else than is claimed, or
+    one that used an assumption nobody granted
+
+A derivation is plain data that anybody may write; nothing in it is believed.  Every rule is
+called again here, and what it returns must be what the derivation says.  Numbers are real,
+1/0 is 0, sizes are at least 1, and minus infinity occurs only in terms that are not
+``finite``, which the rules of arithmetic refuse.  A term that means nothing is refused wherever
+it turns up (``formed.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, product
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .covers import Cover, cover_patterns
+from .derivation import (
+    Cases,
+    Chain,
+    Derivation,
+    Induction,
+    Inside,
+    Reflexive,
+    Reverse,
+    Rewrite,
+    Under,
+    Witness,
+)  # fmt: skip
+from .formed import formed
+from .rules import RULES, Assumption, Refused, need, sign
+from .scalars import ZERO, always_less, entry
+from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
+
+__all__ = [
+    "Assumption",
+    "Cover",
+    "Proof",
+    "Refused",
+    "close",
+    "cover_patterns",
+    "proof_of_sign",
+    "replay",
+]
+
+_KEY = object()
+ANY_REAL = ("real", "angle", "position", "frequency")
+Follow = Callable[[Derivation], "Proof"]
+
+
+class Proof:
+    """``left relation right``, for all values of what is free in it, under ``assumes``.
+
+    ``relation`` is "=", ">", ">=", or "exists" (some array ``witness`` makes left = right).
+    Only this module can make one.
+    """
+
+    __slots__ = ("relation", "left", "right", "assumes", "witness", "__weakref__")  # noqa: RUF023
+    relation: str
+    left: Term
+    right: Term
+    assumes: frozenset[Assumption]
+    witness: Witness | None
+
+    def __init__(
+        self, key: object, relation: str, left: Term, right: Term,
+        assumes: frozenset[Assumption] = frozenset(), witness: Witness | None = None,
+    ) -> None:  # fmt: skip
+        if key is not _KEY:
+            raise Refused("a Proof is made by the kernel's replay, not by hand")
+        _MADE[self] = (relation, left, right, assumes, witness)
+        for name, value in zip(self.__slots__, _MADE[self], strict=False):
+            object.__setattr__(self, name, value)
+
+    def __init_subclass__(cls) -> None:
+        raise Refused("a Proof has no subclass")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Refused(f"a Proof cannot be changed (tried to set {name!r})")
+
+    def __repr__(self) -> str:
+        return f"Proof({self.left!r} {self.relation} {self.right!r})"
+
+
+_MADE: WeakKeyDictionary[Proof, tuple[object, ...]] = WeakKeyDictionary()
+
+
+def replay(d: Derivation) -> Proof:
+    """The proof a derivation writes down.  Raises :class:`Refused` at the first false step."""
+    known: dict[int, Proof] = {}
+
+    def follow(part: Derivation) -> Proof:
+        proof = known.get(id(part))
+        if proof is None:
+            need(type(part) in _REPLAY, "replay", f"no derivation: {type(part).__name__}")
+            proof = known[id(part)] = _REPLAY[type(part)](part, follow)
+            for side in (formed(proof.left), formed(proof.right)):
+                need(not side.loose, "replay", "an index is bound outside of the term", side)
+            need(proof.left is part.left and proof.right is part.right, "replay",
+                 "it shows something else", proof.left, proof.right, part.right)  # fmt: skip
+        return proof
+
+    return follow(d)
+
+
+def _equal(
+    left: Term, right: Term, *parts: Proof, more: frozenset[Assumption] = frozenset()
+) -> Proof:
+    need(all(p.relation == "=" for p in parts), "replay", "a part is no equation")
+    need(left.shape == right.shape, "replay", "the shapes differ", left, right)
+    return Proof(_KEY, "=", left, right, more.union(*(p.assumes for p in parts)))
+
+
+def _reflexive(d: Reflexive, _: Follow) -> Proof:
+    return _equal(d.left, d.left)
+
+
+def _rewrite(d: Rewrite, _: Follow) -> Proof:
+    need(d.rule in RULES, str(d.rule), "no such rule")
+    for part in (d.left, *d.arguments):
+        if type(part) is not int:
+            formed(part)
+    after, assumed = RULES[d.rule](d.left, *d.arguments)
+    return _equal(d.left, after, more=assumed)
+
+
+def _reverse(d: Reverse, follow: Follow) -> Proof:
+    part = follow(d.part)
+    return _equal(part.right, part.left, part)
+
+
+def _chain(d: Chain, follow: Follow) -> Proof:
+    parts = [follow(part) for part in d.parts]
+    need(parts, "chain", "it has no link")
+    for a, b in pairwise(parts):
+        need(a.right is b.left, "chain", "a link does not start where the last one ended")
+    left, right = parts[0].left, parts[-1].right
+    between = frozenset[Term]().union(*(free(part.left) for part in parts))
+    _inhabited(between - free(left) - free(right))
+    return _equal(left, right, *parts)
+
+
+def _inhabited(variables: frozenset[Term]) -> None:
+    """What was shown by way of some variables holds without them if they have values at all."""
+    for v in variables:
+        need(not v.args or always_less(ZERO, v.args[0]), "replay", "it may have no value", v)
+
+
+def _inside(d: Inside, follow: Follow) -> Proof:
+    args = list(d.left.args)
+    parts = [follow(part) for _, part in d.parts]
+    need(d.left.op not in ("var", "index"), "inside", "a variable has no arguments", d.left)
+    for (place, _), part in zip(d.parts, parts, strict=True):
+        need(0 <= place < len(args), "inside", "no such argument", d.left)
+        need(d.left.op not in BINDERS or place < len(args) - 1, "inside", "a binder's body", d.left)
+        need(args[place] is part.left, "inside", "not that argument", args[place], part.left)
+        args[place] = part.right
+    return _equal(d.left, make(d.left.op, tuple(args), d.left.data, d.left.shape), *parts)
+
+
+def _under(d: Under, follow: Follow) -> Proof:
+    part, t = follow(d.part), formed(d.left)
+    need(BINDERS.get(t.op) == len(d.variables), "under", "not that many bound indices", t)
+    need(d.variables[0].op == "index" and d.variables[0].args == (t.args[0],), "under",
+         "the index does not range over the axis", t, d.variables[0])  # fmt: skip
+    need(all(v.op == "var" and not v.args and v.shape == t.shape for v in d.variables[1:]),
+         "under", "not a variable of the state's shape", *map(formed, d.variables))  # fmt: skip
+    used = free(t).union(*(free(a) for _, a in part.assumes))
+    need(not used & set(d.variables), "under", "the index is not arbitrary", *d.variables)
+    need(part.left is instantiate(t.args[-1], *d.variables), "under", "not its body", part.left)
+    return _equal(
+        t, make(t.op, (*t.args[:-1], bind(part.right, *d.variables)), t.data, t.shape), part
+    )
+
+
+def _places(array: Term, cover: Cover) -> list[tuple[Term, ...]]:
+    need(len(cover) == array.ndim, "cases", "not a cover for every axis", array)
+    axes = [
+        cover_patterns(length, c, f"i{k}")
+        for k, (length, c) in enumerate(zip(array.shape, cover, strict=True))
+    ]
+    return list(product(*axes))
+
+
+def _arbitrary(place: tuple[Term, ...], used: frozenset[Term]) -> None:
+    variables = frozenset[Term]().union(*(_indices(i) for i in place))
+    need(not variables & used, "cases", "the index is not arbitrary", *place)
+
+
+def _cases(d: Cases, follow: Follow) -> Proof:
+    need(d.left.shape == d.right.shape, "cases", "the shapes differ", d.left, d.right)
+    places = _places(d.left, d.cover)
+    need(len(places) == len(d.parts), "cases", "not one equation for each case")
+    parts = [follow(part) for part in d.parts]
+    taken = free(d.left) | free(d.right)
+    for place, part in zip(places, parts, strict=True):
+        _arbitrary(place, taken.union(*(free(a) for _, a in part.assumes)))
+        need(part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
+             "cases", "not the entries of that case", part.left, part.right)  # fmt: skip
+    return _equal(d.left, d.right, *parts)
+
+
+def _indices(t: Term) -> frozenset[Term]:
+    return frozenset(v for v in free(t) if v.op == "index")
+
+
+def _induction(d: Induction, follow: Follow) -> Proof:
+    """A = C[B] and F(t, C[y]) = C[G(t, y)] for all t, y give iterate(A, F) = C[iterate(B, G)]."""
+    left, inner = d.left, _filled(d.context, d.hole, d.right)
+    need(left.op == inner.op == "iterate" and left.args[0] is inner.args[0],
+         "induction", "not two stacks of one depth", left, inner)  # fmt: skip
+    base, step = follow(d.base), follow(d.step)
+    t, y, hole = map(formed, (d.layer, d.state, d.hole))
+    need(hole.op == "var" and not hole.args and hole.shape == inner.shape, "induction",
+         "the hole is no variable of the shape of the stack", hole)  # fmt: skip
+    fixed = free(left) | free(inner) | free(d.context)
+    used = fixed.union(*(free(a) for _, a in step.assumes))
+    need(t.op == "index" and t.args == (left.args[0],) and y.op == "var" and not y.args
+         and y.shape == inner.shape and not {t, y} & used,
+         "induction", "layer and state are not arbitrary", t, y)  # fmt: skip
+
+    def context(x: Term) -> Term:
+        return substitute(d.context, d.hole, x)
+
+    need(base.left is left.args[1] and base.right is context(inner.args[1]),
+         "induction", "not the base case", base.left, base.right)  # fmt: skip
+    need(step.left is instantiate(left.args[2], t, context(y))
+         and step.right is context(instantiate(inner.args[2], t, y)),
+         "induction", "not the step", step.left, step.right)  # fmt: skip
+    return _equal(left, context(inner), base, step)
+
+
+def _filled(context: Term, hole: Term, whole: Term) -> Term:
+    """What fills the hole of the context in the whole term."""
+    if context is hole:
+        return whole
+    need(context.op == whole.op and len(context.args) == len(whole.args), "induction",
+         "the right side does not have the form of the context", context, whole)  # fmt: skip
+    for a, b in zip(context.args, whole.args, strict=True):
+        if hole in free(a):
+            return _filled(a, hole, b)
+    raise Refused("induction: the context has no hole")
+
+
+def _witness(d: Witness, follow: Follow) -> Proof:
+    """From ``claim`` with the variable replaced by the value: some such array exists."""
+    part, x = follow(d.part), formed(d.variable)
+    left, right = map(formed, d.claim)
+    need(all(v.op in ("var", "index", "size") for v in d.free_of), "witness", "not variables")
+    need(not free(d.value) & set(d.free_of), "witness", "it depends on what it must not", d.value)
+    need(x.op == "var" and x.data[1] in ANY_REAL and d.value.finite, "witness",
+         "only an array of any real numbers is shown to exist", x, d.value)  # fmt: skip
+    need(x not in free(d.value), "witness", "it depends on itself", d.value)
+    need(d.value.shape == x.shape, "witness", "not the shape that is asked for", d.value)
+    _inhabited(free(d.value) - free(left) - free(right))
+    for side, shown in ((left, part.left), (right, part.right)):
+        need(substitute(side, d.variable, d.value) is shown, "witness", "not the claim", shown)
+    return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
+
+
+def proof_of_sign(array: Term, cover: Cover, parts: tuple[Derivation, ...]) -> Proof:
+    """The proof that every entry of an array is > 0 (or >= 0).
+
+    ``parts`` has one equation for each case of the cover, from the entry to a number whose form
+    settles its sign.  Raises :class:`Refused` if a form settles none.
+    """
+    places = _places(array, cover)
+    need(len(places) == len(parts), "sign", "not one equation for each case")
+    least, assumed = 2, frozenset[Assumption]()
+    for place, part in zip(places, map(replay, parts), strict=True):
+        _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes)))
+        need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
+        _inhabited(free(part.right) - free(part.left))
+        certain, used = sign(part.right)
+        need(certain, "sign", "the form of the entry does not settle its sign", part.right)
+        least, assumed = min(least, certain), assumed | used | part.assumes
+    return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
+
+
+def close(proof: Proof, granted: frozenset[Assumption], claimed: tuple[object, ...]) -> Proof:
+    """The proof, if it shows what is claimed and every assumption it used is granted.
+
+    ``claimed`` is ("=", left, right), (">", array, 0), or ("exists", left, right, variable,
+    free_of).  Raises :class:`Refused` with what is shown instead, or what nobody granted.
+    """
+    w = proof.witness
+    made = (proof.relation, proof.left, proof.right, proof.assumes, w)
+    need(_MADE.get(proof) == made, "close", "this proof was not made by replay")
+    sides = (proof.left, proof.right) if w is None else (*w.claim, w.variable, w.free_of)
+    need((proof.relation, *sides) == claimed, "close", "it shows something else", *sides[:2])
+    extra = sorted(f"{name} {term!r}" for name, term in proof.assumes - granted)
+    need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
+    return proof
+
+
+_REPLAY: dict[type, Any] = {
+    Reflexive: _reflexive,
+    Rewrite: _rewrite,
+    Reverse: _reverse,
+    Chain: _chain,
+    Inside: _inside,
+    Under: _under,
+    Cases: _cases,
+    Induction: _induction,
+    Witness: _witness,
+}

@@ -1,0 +1,28 @@
+r"""LaTeX of terms, claims, statements and givens.
+
+The formula stands as it was written: matrices, names and folded definitions.
+
+>>> from attnproof.symbolic.givens import permutation, real, sizes
+>>> n, l = sizes("n l")
+>>> Q, K = (real(n, l).named(name) for name in "QK")
+>>> latex((Q @ K[permutation(n).named("sigma")].mT / l**0.5).term)
+'\\frac{Q (\\sigma K)^{\\top}}{\\sqrt{\\ell}}'
+"""
+
+from .claims import (
+    NOTATION,
+    chain_latex,
+    claim_latex,
+    givens_latex,
+    latex,
+    membership,
+    sizes_latex,
+    statement_latex,
+    unfolded_latex,
+)  # fmt: skip
+from .names import name_latex
+
+__all__ = [
+    "NOTATION", "chain_latex", "claim_latex", "givens_latex", "latex", "membership", "name_latex",
+    "sizes_latex", "statement_latex", "unfolded_latex",
+]  # fmt: skip

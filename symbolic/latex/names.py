@@ -1,0 +1,134 @@
+r"""Names, numbers and brackets in LaTeX.
+
+``sigma`` prints as σ, ``l`` as ℓ, ``dv`` as d with subscript v, ``WQ`` as W with subscript Q,
+``d_prime`` as d′, and a longer word upright.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = [
+    "ATOM", "FACTOR", "LOOSE", "SUM", "TIGHT", "Piece", "bracket", "joined", "name_latex", "number",
+    "text_latex", "wrap",
+]  # fmt: skip
+
+_GREEK = frozenset((
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
+    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
+))  # fmt: skip
+_LETTERS = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta",
+    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
+    "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "varphi",
+    "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+_SPECIAL = {
+    "l": r"\ell", "ell": r"\ell", "lam": r"\lambda", "phi": r"\varphi", "epsilon": r"\varepsilon",
+}  # fmt: skip
+_SUBSCRIPTED = re.compile(r"([dnlrmWbwHx])([A-Za-z])$")
+_NUMBERED = re.compile(r"([A-Za-z]+?)_?(\d+)([a-z]*)$")
+
+
+def name_latex(name: str) -> str:
+    r"""A Python name as mathematics.
+
+    >>> [name_latex(n) for n in ("Q", "sigma", "l", "dv", "W_Q", "theta1", "d_prime", "keep")]
+    ['Q', '\\sigma', '\\ell', 'd_{v}', 'W_{Q}', '\\theta_{1}', "d'", '\\mathrm{keep}']
+    """
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    if name in _GREEK:
+        return "\\" + name
+    if len(name) == 1:
+        return "\\" + _LETTERS[name] if name in _LETTERS else name if name != "_" else r"\square"
+    if name.endswith(("_prime", "prime")):
+        return name_latex(name.removesuffix("prime").rstrip("_") or "x") + "'"
+    if (numbered := _NUMBERED.fullmatch(name)) is not None:
+        stem, digits, tail = numbered.groups()
+        return f"{name_latex(stem)}_{{{digits}{tail}}}"
+    stem, _, rest = name.partition("_")
+    if stem and rest:
+        return f"{name_latex(stem)}_{{{name_latex(rest)}}}"
+    if not stem:
+        return rf"\square_{{{rest}}}"
+    if _SUBSCRIPTED.fullmatch(name) is not None:
+        return f"{name_latex(name[0])}_{{{name_latex(name[1])}}}"
+    return rf"\mathrm{{{name}}}"
+
+
+def text_latex(words: str) -> str:
+    r"""Words inside a formula, with the signs that LaTeX reads as commands taken out of them."""
+    plain = re.sub(r"[\\{}$&#^_~%<>]", " ", words)
+    return rf"\text{{{plain}}}"
+
+
+# How tightly a piece of LaTeX holds together, loosest first: a list or a relation, a sum, a
+# product or a big operator, a function with its argument or a fraction, a single symbol.
+LOOSE, SUM, FACTOR, TIGHT, ATOM = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """LaTeX with its tightness; ``minus`` says that it begins with a minus sign.
+
+    ``open`` marks a piece whose right end swallows what follows (Σ f), so that it needs
+    brackets unless it stands last.
+    """
+
+    text: str
+    level: int = ATOM
+    minus: bool = False
+    open: bool = False
+
+
+_TALL = (r"\frac", r"\sum", r"\begin", r"\left", r"\sqrt")
+
+
+def bracket(text: str, left: str = "(", right: str = ")") -> str:
+    """The text in brackets that are as tall as it is."""
+    if any(mark in text for mark in _TALL):
+        return rf"\left{left}{text}\right{right}"
+    return f"{left}{text}{right}"
+
+
+def wrap(piece: Piece, level: int, last: bool = True) -> str:
+    """The piece where something at least that tight is needed."""
+    if piece.level >= level and (last or not piece.open):
+        return piece.text
+    return bracket(piece.text)
+
+
+def number(value: Fraction) -> Piece:
+    """A rational number; one that is only the image of a decimal prints as that decimal."""
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size.denominator == 1:
+        return Piece(f"{sign}{size}", ATOM if not sign else SUM, bool(sign))
+    if size.denominator > 10_000 and Fraction(float(size)) == size:
+        return Piece(f"{sign}{float(size):.12g}", ATOM if not sign else SUM, bool(sign))
+    text = rf"{sign}\frac{{{size.numerator}}}{{{size.denominator}}}"
+    return Piece(text, TIGHT if not sign else SUM, bool(sign))
+
+
+_NAMED = (
+    r"\operatorname", r"\mathrm", r"\left", r"\sum", r"\cos", r"\sin", r"\log", r"\tanh", r"\exp",
+    r"\max",
+)  # fmt: skip
+
+
+def joined(factors: list[str]) -> str:
+    """Factors side by side, with the space or the dot that keeps them apart."""
+    text = ""
+    for factor in factors:
+        if not text:
+            text = factor
+        elif factor[0].isdigit() or factor.startswith("-") or text == "0":
+            text += r" \cdot " + factor
+        elif text.endswith((")", "}", "]")) or factor.startswith(_NAMED):
+            text += r"\," + factor
+        else:
+            text += " " + factor
+    return text

@@ -1,0 +1,125 @@
+"""When an array must be written through its entry, and what that entry is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..meaning import ELEMENTWISE, entry_of
+from ..scalars import entry, number_of
+from ..terms import Term, bind, free, instantiate, make
+
+__all__ = ["core", "letter", "needs_entries", "opened", "scalar"]
+
+_LETTERS = {
+    "tokens": "ijkmpq",
+    "features": "abceuv",
+    "heads": "hgu",
+    "blocks": "bcfu",
+    "layers": "tsu",
+    "size": "ijkabc",
+}
+_PUSHED = ELEMENTWISE | {
+    "arange", "broadcast", "eye", "gather", "isin", "new axis", "permute", "pick", "reduce",
+    "slice",
+}  # fmt: skip
+_CURVED = frozenset((
+    "abs", "equal", "exp", "floor_divide", "indicator", "less", "less_equal", "log", "power",
+    "remainder", "sqrt",
+))  # fmt: skip
+
+
+def letter(length: Term, taken: Iterable[Term]) -> str:
+    """A letter for an index of that length, by what the length counts, not used elsewhere."""
+    names = {str(v.data if v.op == "index" else v.data[0]) for v in taken}
+    roles = sorted(v.data[1] for v in free(length) if v.op == "size")
+    letters = _LETTERS.get(roles[0] if roles else "size", "ijkabc")
+    plain = (c for c in letters + "ijkabcuvwxyz")
+    numbered = (f"{c}{k}" for k in range(1, 99) for c in letters)
+    return next(c for source in (plain, numbered) for c in source if c not in names)
+
+
+def core(t: Term) -> Term:
+    """The array without the axes that broadcasting added."""
+    while t.op in ("broadcast", "new axis"):
+        t = t.args[0]
+    return t
+
+
+def scalar(t: Term) -> bool:
+    """Whether the array is one number, repeated or not."""
+    return core(t).ndim == 0
+
+
+def _plainly_repeated(t: Term) -> bool:
+    """Whether broadcasting only added leading axes before an unchanged matrix."""
+    matrix = t.shape[-2:]
+    while t.op in ("broadcast", "new axis"):
+        axis = t.data
+        if isinstance(axis, int) and axis >= t.ndim - 2:
+            return False
+        t = t.args[0]
+        if t.ndim < 2 or t.shape[-2:] != matrix:
+            return False
+    return True
+
+
+def _repeated(arg: Term) -> bool:
+    """Whether a part changes its meaning when broadcasting prints as nothing."""
+    if scalar(arg) or arg.op not in ("broadcast", "new axis"):
+        return False
+    return not _plainly_repeated(arg)
+
+
+def needs_entries(t: Term) -> bool:
+    """Whether matrix notation would hide how an array is computed."""
+    if not t.ndim:
+        return False
+    if t.op in ELEMENTWISE or t.op == "indicator":
+        parts = [a for a in t.args if not scalar(a)]
+        if t.op == "power" and isinstance(t.data, int) and not parts:
+            return False
+        if (t.op in _CURVED and parts) or any(_repeated(a) for a in parts):
+            return True
+        return any(_inside(core(a), t.op) for a in parts)
+    if t.op == "call":
+        count = t.data[1]
+        entrywise = (core(a) for a in t.args if a.ndim == count)
+        return bool(count) and any((*map(_repeated, t.args), *map(needs_entries, entrywise)))
+    if t.op != "reduce":
+        return False
+    body = core(t.args[0])
+    return body.op in ELEMENTWISE or needs_entries(body)
+
+
+def _inside(part: Term, op: str) -> bool:
+    if op == "mul" and part.op == "power":
+        return True
+    return part.op != "reduce" and needs_entries(part)
+
+
+def opened(array: Term, at: Sequence[Term]) -> Term:
+    """``array[at]`` with the indices carried inwards to matrices, names and sums."""
+    if not array.ndim:
+        return _carried(array)
+    if array.op == "stack" and number_of(at[array.data]) is not None:
+        axis = array.data
+        assert isinstance(axis, int)
+        chosen = int(number_of(at[axis]) or 0)
+        return opened(array.args[chosen], (*at[:axis], *at[axis + 1 :]))
+    if (array.op == "call" and array.data[1]) or array.op in _PUSHED:
+        return _carried(entry_of(array, at))
+    return entry(array, *at)
+
+
+def _carried(t: Term) -> Term:
+    if t.op == "entry" and t.args[0].op in _PUSHED | {"stack"}:
+        return opened(t.args[0], t.args[1:])
+    if t.op == "entry" and t.args[0].op == "row":
+        return t
+    if t.op == "sum":
+        variable = make("index", (t.args[0],), letter(t.args[0], free(t)))
+        body = _carried(instantiate(t.args[1], variable))
+        return make("sum", (t.args[0], bind(body, variable)))
+    if not t.args or t.shape or t.op in ("entry", "size", "index", "var", "call"):
+        return t
+    return make(t.op, tuple(_carried(a) for a in t.args), t.data)

@@ -1,0 +1,186 @@
+"""Conditions in the normal form: indicators, minus infinity, equal indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..derivation import Derivation, Reflexive
+from ..rules import Refused
+from ..scalars import MINUS_INFINITY, ZERO, add, index_range, mul, num, split_integer
+from ..terms import Term, postorder
+from .equations import chain, inside, rewrite
+from .polynomial import expand, to_term
+
+if TYPE_CHECKING:
+    from .normaliser import Normaliser
+
+__all__ = ["exponential", "extended", "indicator", "match", "reduce_gates"]
+
+
+def extended(norm: Normaliser, t: Term) -> Derivation:
+    """A number that may be −inf, as nested choices between finite numbers and −inf."""
+    if t.op == "minus infinity":
+        return Reflexive(t)
+    if t.op == "entry":
+        first = inside(t, [(k, norm(at)) for k, at in enumerate(t.args) if k])
+        return norm.then(chain(first, rewrite("entry", first.right)))
+    if t.op == "named":
+        return norm.at("definition", t)
+    first = norm.arguments(t)
+    u = first.right
+    if u.finite:
+        return norm.then(first)
+    if u.op == "where":
+        return first
+    for place, arg in enumerate(u.args):
+        if arg.op == "where" and not arg.finite:
+            return norm.then(chain(first, rewrite("push", u, place)))
+    if u.op in ("add", "mul") and MINUS_INFINITY in u.args:
+        return chain(first, rewrite("infinity", u))
+    return first
+
+
+def exponential(norm: Normaliser, t: Term) -> Derivation:
+    """exp of a number that may be −inf."""
+    first = inside(t, [(0, norm(t.args[0]))])
+    u = first.right
+    if u.args[0].finite:
+        return norm.then(first)
+    if u.args[0] is MINUS_INFINITY:
+        return chain(first, rewrite("exp", u, ZERO))
+    if u.args[0].op == "where":
+        return norm.then(chain(first, rewrite("push", u, 0)))
+    return first
+
+
+def indicator(norm: Normaliser, t: Term) -> Derivation:
+    """[c] for a condition: connectives opened, comparisons decided or put in one form."""
+    c = t.args[0]
+    if c.op in ("not", "and", "or"):
+        return norm.at("indicator", t)
+    if c.op == "entry" and c.args[0].op != "var":
+        first = inside(t, [(0, _condition_entry(norm, c))])
+        return chain(first, norm(first.right)) if first.right is not t else first
+    if c.op == "is in":
+        inner = inside(c, [(0, norm(c.args[0]))])
+    else:
+        inner = norm.entry(c) if c.op == "entry" else norm.arguments(c)
+    first = inside(t, [(0, inner)])
+    u = first.right
+    c = u.args[0]
+    if c.op == "is in":
+        return norm.then(chain(first, rewrite("image", u)))
+    if c.op in ("equal", "less", "less_equal"):
+        return chain(first, _comparison(norm, u))
+    return first
+
+
+def _condition_entry(norm: Normaliser, c: Term) -> Derivation:
+    first = inside(c, [(k, norm(at)) for k, at in enumerate(c.args) if k])
+    return chain(first, rewrite("entry", first.right))
+
+
+def _comparison(norm: Normaliser, t: Term) -> Derivation:
+    try:
+        return rewrite("decide", t)
+    except Refused:
+        pass
+    x, y = t.args[0].args
+    gap = expand(add(x, mul(num(-1), y)))
+    high = {m: c for m, c in gap.items() if c > 0}
+    low = {m: -c for m, c in gap.items() if c < 0}
+    a, b = to_term(high), to_term(low)
+    if t.args[0].op == "equal":
+        for width in _radices(x, y):
+            if all(split_integer(side, width)[0] is ZERO for side in (x, y)):
+                continue
+            try:
+                return norm.at("digits", t, width)
+            except Refused:
+                continue
+        if (b.key, a.key) < (a.key, b.key):
+            a, b = b, a
+        step = rewrite("comparison", t, a, b)
+        return chain(step, _unwrap(norm, step.right))
+    return rewrite("comparison", t, a, b)
+
+
+def _radices(x: Term, y: Term) -> list[Term]:
+    """Lengths of the indices in mixed-radix expressions x and y."""
+    widths: dict[Term, None] = {}
+    for side in (x, y):
+        for part in side.args if side.op == "add" else (side,):
+            length = index_range(part)
+            if length is not None:
+                widths.setdefault(length)
+            for factor in part.args if part.op == "mul" else ():
+                if factor.op in ("num", "size"):
+                    widths.setdefault(factor)
+    return list(widths)
+
+
+def _unwrap(norm: Normaliser, t: Term) -> Derivation:
+    """[σ(a) = σ(b)] as [a = b]; a map stands on the side with the smaller key."""
+    if t.args[0].op != "equal":
+        return Reflexive(t)
+    x, y = t.args[0].args
+    if x.op == y.op == "entry" and x.args[0] is y.args[0]:
+        try:
+            return norm.at("injective", t)
+        except Refused:
+            pass
+    return Reflexive(t)
+
+
+def reduce_gates(t: Term, factors: tuple[Term, ...]) -> Derivation:
+    """Products with [a = b]·f(a) and [a <= b]·|b − a|."""
+    for place, gate in enumerate(factors):
+        if gate.op != "indicator" or len(gate.args[0].args) != 2:
+            continue
+        a, b = gate.args[0].args
+        if gate.args[0].op == "equal":
+            for old, new in ((a, b), (b, a)):
+                if _simpler(new, old) and any(
+                    old in postorder_set(f) for k, f in enumerate(factors) if k != place
+                ):
+                    step = rewrite("equals for equals", t, old, new)
+                    if step.right is not t:
+                        return step
+        if gate.args[0].op == "less_equal":
+            for distance in (x for f in factors for x in postorder(f) if x.op == "abs"):
+                try:
+                    return rewrite("ordered absolute value", t, distance)
+                except Refused:
+                    continue
+    return Reflexive(t)
+
+
+def postorder_set(t: Term) -> set[Term]:
+    """All subterms."""
+    return set(postorder(t))
+
+
+def _simpler(new: Term, old: Term) -> bool:
+    """An index or a literal is simpler than an entry of a map; else the smaller key is."""
+    rank = {"num": 0, "index": 1, "var": 1}
+    return (rank.get(new.op, 2), len(postorder_set(new)), new.key) < (
+        rank.get(old.op, 2), len(postorder_set(old)), old.key,
+    )  # fmt: skip
+
+
+def match(pattern: Term, t: Term, places: list[Term]) -> list[Term] | None:
+    """Values for the places that make the pattern the term, or None."""
+    found: dict[Term, Term] = {}
+
+    def same(p: Term, x: Term) -> bool:
+        if p in places:
+            return found.setdefault(p, x) is x
+        if p is x:
+            return True
+        if p.op != x.op or p.data != x.data or len(p.args) != len(x.args):
+            return False
+        return all(same(a, b) for a, b in zip(p.args, x.args, strict=True))
+
+    if not same(pattern, t) or set(found) != set(places):
+        return None
+    return [found[p] for p in places]

@@ -1,0 +1,127 @@
+"""Terms in normal form as polynomials: coefficient, atoms, exponents.
+
+An atom is any number that is not itself a sum, a product or a literal.  Exponents are negative
+only for atoms that are positive by their form; the inverse of any other atom is an atom too.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, lcm
+
+from ..rules import sign
+from ..scalars import add, mul, num, number_of, power
+from ..terms import Term
+
+__all__ = [
+    "Monomial",
+    "Polynomial",
+    "content",
+    "expand",
+    "invert",
+    "monomial_term",
+    "positive",
+    "to_term",
+]
+
+Monomial = tuple[tuple[Term, int], ...]
+Polynomial = dict[Monomial, Fraction]
+
+
+def _sorted(powers: dict[Term, int]) -> Monomial:
+    return tuple(sorted(((a, k) for a, k in powers.items() if k), key=lambda p: (p[0].key, p[1])))
+
+
+def _times(a: Monomial, b: Monomial) -> Monomial:
+    powers = dict(a)
+    for atom, k in b:
+        powers[atom] = powers.get(atom, 0) + k
+    return _sorted(powers)
+
+
+def positive(atom: Term) -> bool:
+    """Whether the atom is positive by its form."""
+    return sign(atom)[0] == 2
+
+
+def invert(monomial: Monomial) -> Monomial:
+    """1/monomial; the inverse of an atom that may be zero is an atom of its own."""
+    powers: dict[Term, int] = {}
+    for atom, k in monomial:
+        if positive(atom):
+            powers[atom] = -k
+        elif atom.op == "power" and atom.data == -1:
+            powers[atom.args[0]] = k
+        else:
+            powers[power(atom, -1)] = k
+    return _sorted(powers)
+
+
+def expand(term: Term) -> Polynomial:
+    """A term as a polynomial in its atoms; the inverse of a sum must already be an atom."""
+    value = number_of(term)
+    if value is not None:
+        return {(): value} if value else {}
+    if term.op == "add":
+        total: Polynomial = {}
+        for arg in term.args:
+            for monomial, c in expand(arg).items():
+                total[monomial] = total.get(monomial, Fraction(0)) + c
+        return {m: c for m, c in total.items() if c}
+    if term.op == "mul":
+        result: Polynomial = {(): Fraction(1)}
+        for arg in term.args:
+            result = _product(result, expand(arg))
+        return result
+    if term.op == "power":
+        return _to_the(expand(term.args[0]), term.data, term.args[0])
+    return {((term, 1),): Fraction(1)}
+
+
+def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
+    if exponent < 0:
+        if len(base) > 1:
+            return {((power(term, -1), -exponent),): Fraction(1)}
+        base = {invert(m): 1 / c for m, c in base.items()}
+    result: Polynomial = {(): Fraction(1)}
+    for _ in range(abs(exponent)):
+        result = _product(result, base)
+    return result
+
+
+def _product(a: Polynomial, b: Polynomial) -> Polynomial:
+    total: Polynomial = {}
+    for m, c in a.items():
+        for k, e in b.items():
+            together = _times(m, k)
+            total[together] = total.get(together, Fraction(0)) + c * e
+    return {m: c for m, c in total.items() if c}
+
+
+def monomial_term(monomial: Monomial, coefficient: Fraction = Fraction(1)) -> Term:
+    """coefficient · Π atom^k, in the order of the monomial."""
+    factors = [power(atom, k) for atom, k in monomial]
+    return mul(*([num(coefficient)] if coefficient != 1 or not factors else []), *factors)
+
+
+def to_term(polynomial: Polynomial) -> Term:
+    """The polynomial as a term, its monomials in a fixed order."""
+    order = sorted(polynomial, key=lambda m: (len(m), [(a.key, k) for a, k in m]))
+    return add(*(monomial_term(m, polynomial[m]) for m in order))
+
+
+def content(polynomial: Polynomial) -> tuple[Fraction, Monomial]:
+    """The greatest rational and monomial that divide every term, for a sum of several."""
+    coefficients = list(polynomial.values())
+    scale = Fraction(
+        gcd(*(c.numerator for c in coefficients)), lcm(*(c.denominator for c in coefficients))
+    )
+    if all(c < 0 for c in coefficients):
+        scale = -scale
+    shared: dict[Term, int] = {}
+    powers = [dict(m) for m in polynomial]
+    for atom in {a for p in powers for a in p}:
+        least = min(p.get(atom, 0) for p in powers)
+        if least and (least > 0 or positive(atom)):
+            shared[atom] = least
+    return scale, _sorted(shared)

@@ -1,0 +1,141 @@
+"""Terms as one line of plain text, for errors and for reading a derivation in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import prod
+
+from .scalars import add, integer, mul, num
+from .terms import BINDERS, Term, free, instantiate, make
+
+__all__ = ["plain"]
+
+_INFIX = {"equal": " = ", "less": " < ", "less_equal": " ≤ ", "and": " and ", "or": " or "}
+_LETTERS = "jkabcuvwxyz"
+
+
+def plain(t: Term) -> str:
+    """A short readable line; bound indices get letters not used elsewhere.
+
+    >>> from attnproof.symbolic.scalars import add, num, size
+    >>> plain(add(size("n"), num(1)))
+    'n + 1'
+    """
+    return _text(_openable(t), 0)
+
+
+def _openable(t: Term) -> Term:
+    """A term whose own bound indices are all open, closed with placeholders."""
+    if not t.loose:
+        return t
+    return instantiate(t, *(make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose)))
+
+
+def _letter(taken: frozenset[Term]) -> str:
+    used = {str(v.data if v.op == "index" else v.data[0]) for v in taken}
+    return next(
+        x for k in range(99) for c in _LETTERS if (x := c + ("" if not k else str(k))) not in used
+    )
+
+
+def _text(t: Term, level: int) -> str:
+    """The text of a term; level 1 needs parentheses around sums, 2 around products too."""
+    if t.op in _FORMS:
+        return _FORMS[t.op](t, level)
+    if t.op in BINDERS:
+        return _binder(t)
+    if t.op in _INFIX:
+        return _INFIX[t.op].join(_text(a, 1) for a in t.args)
+    name = t.data[0] if t.op in ("call", "named") else t.op
+    args = t.args[1:] if t.op == "named" else t.args
+    return f"{name}({', '.join(_text(a, 0) for a in args)})"
+
+
+def _sum(t: Term, level: int) -> str:
+    text = _text(t.args[0], 1)
+    for part in t.args[1:]:
+        shown = _text(part, 1)
+        text += f" - {shown[1:]}" if shown.startswith("-") else f" + {shown}"
+    return f"({text})" if level > 0 else text
+
+
+def _literal(t: Term) -> Term:
+    """A number under the broadcasting that makes it an array."""
+    return _literal(t.args[0]) if t.op == "broadcast" else t
+
+
+def _product(t: Term, level: int) -> str:
+    """Numbers stand first, a factor −1 as a sign, inverses as divisors."""
+    numbers = [f.data for f in map(_literal, t.args) if f.op == "num"]
+    value = prod(numbers, start=Fraction(1))
+    factors = [f for f in t.args if _literal(f).op != "num"]
+    above = [_text(f, 2) for f in factors if not _inverted(f)]
+    below = [_text(f.args[0], 3) for f in factors if _inverted(f)]
+    if abs(value) != 1 or not above:
+        above.insert(0, str(abs(value)))
+    text = "-" * (value < 0) + "/".join(["·".join(above), *below])
+    return f"({text})" if level > 1 else text
+
+
+def _inverted(t: Term) -> bool:
+    return t.op == "power" and t.data == -1
+
+
+def _power(t: Term, _: int) -> str:
+    base = _text(t.args[0], 3)
+    return f"1/{base}" if _inverted(t) else f"{base}^{t.data}"
+
+
+def _permuted(t: Term, _: int) -> str:
+    swapped = t.data[-2:] == (len(t.data) - 1, len(t.data) - 2)
+    return f"{_text(t.args[0], 3)}ᵀ" if swapped else f"permute({_text(t.args[0], 0)})"
+
+
+def _with_new_axis(t: Term) -> str:
+    return ", ".join("None" if axis == t.data else ":" for axis in range(t.ndim))
+
+
+def _span(t: Term) -> str:
+    axis, step = t.data
+    start = _text(t.args[1], 0)
+    stop = _text(integer(add(t.args[1], mul(num(step), t.shape[axis]))), 0)
+    whole = f"{start if start != '0' else ''}:{stop}"
+    return whole if step == 1 else f"{start}::{step}"
+
+
+_FORMS: dict[str, Callable[[Term, int], str]] = {
+    "index": lambda t, _: str(t.data),
+    "size": lambda t, _: str(t.data[0]),
+    "var": lambda t, _: str(t.data[0]),
+    "num": lambda t, _: str(t.data),
+    "minus infinity": lambda _, __: "-inf",
+    "add": _sum,
+    "mul": _product,
+    "power": _power,
+    "entry": lambda t, _: f"{_text(t.args[0], 3)}[{', '.join(_text(a, 0) for a in t.args[1:])}]",
+    "indicator": lambda t, _: f"[{_text(t.args[0], 0)}]",
+    "inverse": lambda t, _: f"{_text(t.args[0], 3)}⁻¹",
+    "matmul": lambda t, _: f"{_text(t.args[0], 3)} @ {_text(t.args[1], 3)}",
+    "permute": _permuted,
+    "gather": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data}{_text(t.args[1], 0)}]",
+    "broadcast": lambda t, level: _text(t.args[0], level),
+    "new axis": lambda t, _: f"{_text(t.args[0], 3)}[{_with_new_axis(t)}]",
+    "pick": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data}{_text(t.args[1], 0)}]",
+    "reduce": lambda t, _: f"sum({_text(t.args[0], 0)}, axis={t.data})",
+    "slice": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data[0]}{_span(t)}]",
+}
+
+
+def _binder(t: Term) -> str:
+    letter = _letter(free(t))
+    variables = [make("index", (t.args[0],), letter)]
+    if t.op == "iterate":
+        state = _letter(free(t) | set(variables))
+        variables.append(make("var", (), (state, "real"), t.shape))
+        body = _text(instantiate(t.args[2], *variables), 0)
+        return f"iterate({_text(t.args[0], 0)}, {_text(t.args[1], 0)}; {letter}, {state} -> {body})"
+    body = _text(instantiate(t.args[-1], *variables), 2)
+    if t.op == "sum":
+        return f"Σ_{letter} {body}"
+    return f"({letter} ↦ {body})"

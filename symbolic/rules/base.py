@@ -1,0 +1,29 @@
+"""What every rule needs: refusal, assumptions, fresh indices."""
+
+from __future__ import annotations
+
+from ..scalars import index
+from ..terms import Term, free
+
+__all__ = ["NOTHING", "Assumption", "Refused", "Result", "fresh", "need"]
+
+Assumption = tuple[str, Term]
+Result = tuple[Term, frozenset[Assumption]]
+NOTHING: frozenset[Assumption] = frozenset()
+
+
+class Refused(Exception):
+    """The kernel does not accept a step; the text names the rule and what was missing."""
+
+
+def need(condition: object, rule: str, why: str, *terms: Term) -> None:
+    """Refuse a step unless its side condition holds."""
+    if not condition:
+        raise Refused("; ".join([f"{rule}: {why}", *map(repr, terms)]))
+
+
+def fresh(length: Term, *avoid: Term) -> Term:
+    """An index variable of an axis that occurs in none of the terms."""
+    taken = {variable.data for term in avoid for variable in free(term)}
+    name = next(n for k in range(10**6) if (n := f"j{k}") not in taken)
+    return index(name, length)

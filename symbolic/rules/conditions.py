@@ -1,0 +1,112 @@
+"""Conditions as indicators, choices, and minus infinity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..scalars import MINUS_INFINITY, ONE, ZERO, add, always_less, integer, mul, num, unary
+from ..terms import Term, free, make, substitute
+from .base import NOTHING, Result, need
+from .polynomials import same_polynomial
+from .signs import sign
+
+__all__ = [
+    "comparison", "connective", "decide", "equal_swap", "idempotent", "infinity", "push", "where",
+]  # fmt: skip
+
+
+def where(t: Term) -> Result:
+    """where(c, a, b) = [c]·a + (1 − [c])·b for finite a and b."""
+    need(t.op == "where" and t.finite, "where", "a branch may be infinite", t)
+    c, a, b = t.args
+    gate = unary("indicator", c)
+    return add(mul(gate, a), mul(gate, num(-1), b), b), NOTHING
+
+
+def push(t: Term, place: Any) -> Result:
+    """f(.., where(c, a, b), ..) = where(c, f(.., a, ..), f(.., b, ..))."""
+    need(t.op in ("add", "mul", "exp", "maximum", "power"), "push", "not an arithmetic term", t)
+    need(type(place) is int and 0 <= place < len(t.args), "push", "no such argument", t)
+    choice = t.args[place]
+    need(choice.op == "where", "push", "no choice at that place", t)
+    c, *branches = choice.args
+    both = tuple(make(t.op, (*t.args[:place], b, *t.args[place + 1 :]), t.data) for b in branches)
+    return make("where", (c, *both)), NOTHING
+
+
+def infinity(t: Term) -> Result:
+    """−inf + finite = −inf;  −inf · positive = −inf."""
+    need(t.op in ("add", "mul") and MINUS_INFINITY in t.args, "infinity", "no −inf in it", t)
+    others = [arg for arg in t.args if arg is not MINUS_INFINITY]
+    if t.op == "add":
+        need(all(x.finite for x in others), "infinity", "another part may be infinite", t)
+        return MINUS_INFINITY, NOTHING
+    need(len(others) == len(t.args) - 1, "infinity", "−inf twice in a product", t)
+    signs = [sign(x) for x in others]
+    need(all(s == 2 for s, _ in signs), "infinity", "a factor is not known positive", t)
+    return MINUS_INFINITY, NOTHING.union(*(a for _, a in signs))
+
+
+def connective(t: Term) -> Result:
+    """[not c] = 1 − [c];  [a and b] = [a][b];  [a or b] = [a] + [b] − [a][b]."""
+    need(t.op == "indicator", "indicator", "not an indicator", t)
+    c = t.args[0]
+    gates = [unary("indicator", arg) for arg in c.args if c.op in ("not", "and", "or")]
+    need(gates, "indicator", "no connective", t)
+    if c.op == "not":
+        return add(ONE, mul(num(-1), gates[0])), NOTHING
+    if c.op == "and":
+        return mul(*gates), NOTHING
+    return add(*gates, mul(num(-1), *gates)), NOTHING
+
+
+def idempotent(t: Term) -> Result:
+    """[c]^k = [c] for k >= 1."""
+    need(t.op == "power" and isinstance(t.data, int) and t.data >= 1
+         and t.args[0].op == "indicator", "indicator power", "not [c]^k", t)  # fmt: skip
+    return t.args[0], NOTHING
+
+
+def comparison(t: Term, a: Term, b: Term) -> Result:
+    """[x = y] = [a = b] and [x <= y] = [a <= b] when x − y = a − b (or b − a for =)."""
+    need(t.op == "indicator" and t.args[0].op in ("equal", "less_equal", "less"),
+         "comparison", "not a comparison", t)  # fmt: skip
+    x, y = t.args[0].args
+    ok = same_polynomial(add(x, mul(num(-1), y)), add(a, mul(num(-1), b)))
+    if t.args[0].op == "equal" and not ok:
+        ok = same_polynomial(add(x, mul(num(-1), y)), add(b, mul(num(-1), a)))
+    need(ok, "comparison", "the differences differ", t, a, b)
+    return unary("indicator", make(t.args[0].op, (a, b))), NOTHING
+
+
+def decide(t: Term) -> Result:
+    """A comparison of integers that their ranges settle."""
+    need(t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
+         "decide", "not a comparison", t)  # fmt: skip
+    x, y = (integer(side) for side in t.args[0].args)
+    op = t.args[0].op
+    if op == "equal":
+        if x is y:
+            return ONE, NOTHING
+        need(always_less(x, y) or always_less(y, x), "decide", "not settled by the ranges", t)
+        return ZERO, NOTHING
+    strictly = op == "less"
+    if always_less(x, y if strictly else add(y, ONE)):
+        return ONE, NOTHING
+    reverse = always_less(y, add(x, ONE) if strictly else x)
+    need(reverse, "decide", "not settled by the ranges", t)
+    return ZERO, NOTHING
+
+
+def equal_swap(t: Term, a: Term, b: Term) -> Result:
+    """[a = b]·f = [a = b]·f with a replaced by b."""
+    gate = unary("indicator", make("equal", (a, b)))
+    need(t.finite, "equals for equals", "a factor may be infinite", t)
+    need(t.op == "mul" and (gate in t.args or unary("indicator", make("equal", (b, a))) in t.args),
+         "equals for equals", "no such equation in the product", t)  # fmt: skip
+    keep = gate if gate in t.args else unary("indicator", make("equal", (b, a)))
+    need(all(substitute(v, a, b) is v for v in free(t) - {a}), "equals for equals",
+         "a variable has it in its range or shape", t, a)  # fmt: skip
+    place = t.args.index(keep)
+    rest = [substitute(x, a, b) for i, x in enumerate(t.args) if i != place]
+    return mul(keep, *rest), NOTHING

@@ -1,0 +1,48 @@
+"""Definitions unfolded and entries of arrays read off the table of meanings."""
+
+from __future__ import annotations
+
+from ..meaning import NoMeaning, entry_of
+from ..scalars import below, entry, index, integer
+from ..terms import Term, bind, free, make
+from .base import NOTHING, Refused, Result, need
+
+__all__ = ["definition", "ordered", "tabulated", "unfold"]
+
+
+def definition(t: Term) -> Result:
+    """A named term is its body."""
+    need(t.op == "named", "definition", "not a named term", t)
+    return t.args[0], NOTHING
+
+
+def unfold(t: Term) -> Result:
+    """The entry of a computed array, by the table of meanings."""
+    need(not t.shape, "entry", "not a number", t)
+    array, *at = t.args if t.op == "entry" else (t,)
+    for i, length in zip(at, array.shape, strict=True):
+        need(below(i, length), "entry", "the index may leave its axis", i, length)
+    try:
+        return entry_of(array, at), NOTHING
+    except NoMeaning as missing:
+        raise Refused(f"entry: {missing} has no entry rule\n    {t!r}") from None
+
+
+def tabulated(t: Term) -> Result:
+    """An array is the table of its entries."""
+    need(t.shape and t.op != "tabulate", "tabulate", "not an array to tabulate", t)
+    taken = {variable.data for variable in free(t)}
+    at: list[Term] = []
+    for k, length in enumerate(t.shape):
+        name = next(n for j in range(10**6) if (n := f"t{k}_{j}") not in taken)
+        at.append(index(name, length))
+    body = entry(t, *at)
+    for axis in range(len(at) - 1, -1, -1):
+        body = make("tabulate", (t.shape[axis], bind(body, at[axis])), shape=t.shape[axis:])
+    return body, NOTHING
+
+
+def ordered(t: Term) -> Result:
+    """An integer expression in its sorted form."""
+    need(t.finite and not t.shape, "integer", "not a finite number", t)
+    return integer(t), NOTHING

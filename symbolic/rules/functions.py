@@ -1,0 +1,115 @@
+"""Exponentials, angles, roots, absolute values and maxima."""
+
+from __future__ import annotations
+
+from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, unary
+from ..terms import Term, substitute
+from .base import NOTHING, Refused, Result, need
+from .polynomials import same_polynomial
+from .signs import sign
+
+__all__ = [
+    "absolute", "angle_sum", "angle_zero", "exponential", "maximum", "ordered_absolute", "parity",
+    "pythagoras", "root",
+]  # fmt: skip
+
+
+def exponential(t: Term, target: Term) -> Result:
+    """exp(a) = Π exp(a_k)^{p_k} when a = Σ p_k a_k; exp(0) = 1; exp(-inf) = 0."""
+    need(t.op == "exp", "exp", "not an exponential", t)
+    if t.args[0] is MINUS_INFINITY:
+        need(target is ZERO, "exp", "exp of minus infinity is 0", target)
+        return target, NOTHING
+    parts: list[Term] = []
+    for factor in target.args if target.op == "mul" else (target,):
+        base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
+        if factor is ONE:
+            continue
+        need(base.op == "exp" and isinstance(exponent, int), "exp", "not a product", target)
+        parts.append(mul(num(exponent), base.args[0]))
+    need(same_polynomial(t.args[0], add(*parts)), "exp", "exponents differ", t, target)
+    return target, NOTHING
+
+
+def angle_sum(t: Term, a: Term, b: Term) -> Result:
+    """cos(a+b) = cos a cos b − sin a sin b;  sin(a+b) = sin a cos b + cos a sin b."""
+    need(t.op in ("cos", "sin"), "angle addition", "not a cosine or sine", t)
+    need(same_polynomial(t.args[0], add(a, b)), "angle addition", "the angle is not a + b", t)
+    ca, sa, cb, sb = unary("cos", a), unary("sin", a), unary("cos", b), unary("sin", b)
+    if t.op == "cos":
+        return add(mul(ca, cb), mul(num(-1), sa, sb)), NOTHING
+    return add(mul(sa, cb), mul(ca, sb)), NOTHING
+
+
+def parity(t: Term, a: Term) -> Result:
+    """cos(−a) = cos a;  sin(−a) = −sin a."""
+    need(t.op in ("cos", "sin"), "parity", "not a cosine or sine", t)
+    need(same_polynomial(t.args[0], mul(num(-1), a)), "parity", "the angle is not −a", t, a)
+    return (unary("cos", a) if t.op == "cos" else mul(num(-1), unary("sin", a))), NOTHING
+
+
+def angle_zero(t: Term) -> Result:
+    """cos 0 = 1;  sin 0 = 0."""
+    need(t.op in ("cos", "sin") and same_polynomial(t.args[0], ZERO), "zero angle", "not zero", t)
+    return (ONE if t.op == "cos" else ZERO), NOTHING
+
+
+def pythagoras(t: Term) -> Result:
+    """sin² a = 1 − cos² a."""
+    need(t.finite, "sin² + cos² = 1", "the angle may be infinite", t)
+    need(t.op == "power" and t.data == 2 and t.args[0].op == "sin", "sin² + cos² = 1", "no sin²", t)
+    cosine = unary("cos", t.args[0].args[0])
+    return add(ONE, mul(num(-1), power(cosine, 2))), NOTHING
+
+
+def root(t: Term) -> Result:
+    """(√x)² = x and (1/√x)² = 1/x for x > 0."""
+    square = t.op == "power" and t.data in (2, -2) and t.args[0].op == "sqrt"
+    need(square and t.finite, "root", "not (√x)² of a finite x", t)
+    x = t.args[0].args[0]
+    certain, used = sign(x)
+    need(certain == 2, "root", "x is not known to be positive", x)
+    return power(x, 1 if t.data == 2 else -1), used
+
+
+def absolute(t: Term, target: Term) -> Result:
+    """|x| = |−x|, and |x| = x for x >= 0."""
+    need(t.op == "abs", "absolute value", "not an absolute value", t)
+    x = t.args[0]
+    if target.op == "abs":
+        y = target.args[0]
+        equal = same_polynomial(x, y) or same_polynomial(x, mul(num(-1), y))
+        need(equal, "absolute value", "neither x nor −x", t, target)
+        return target, NOTHING
+    certain, used = sign(x)
+    need(certain and same_polynomial(x, target), "absolute value", "not known x >= 0", t)
+    return target, used
+
+
+def ordered_absolute(t: Term, distance: Term) -> Result:
+    """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), wherever the distance occurs in the product."""
+    need(t.op == "mul" and distance.op == "abs" and not distance.loose and t.finite,
+         "ordered absolute value", "not a finite product with a distance", t)  # fmt: skip
+    x = distance.args[0]
+    for place, gate in enumerate(t.args):
+        if gate.op != "indicator" or gate.args[0].op != "less_equal":
+            continue
+        low, high = gate.args[0].args
+        gap = add(high, mul(num(-1), low))
+        if same_polynomial(x, gap) or same_polynomial(x, mul(num(-1), gap)):
+            rest = [substitute(f, distance, gap) for k, f in enumerate(t.args) if k != place]
+            return mul(gate, *rest), NOTHING
+    raise Refused(f"ordered absolute value: no [a <= b] for this distance: {distance!r}")
+
+
+def maximum(t: Term, target: Term) -> Result:
+    """max is associative, commutative, idempotent, and max(x, −inf) = x."""
+
+    def leaves(x: Term) -> frozenset[Term]:
+        if x.op == "maximum":
+            return frozenset().union(*(leaves(arg) for arg in x.args))
+        return frozenset((x,)) - {MINUS_INFINITY}
+
+    need(t.op == "maximum" and leaves(t), "maximum", "not a maximum", t)
+    need(leaves(t) == leaves(target), "maximum", "not the same numbers", t, target)
+    return target, NOTHING

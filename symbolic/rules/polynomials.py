@@ -1,0 +1,114 @@
+"""The ring rule: equality of polynomials in atoms, decided by SymPy's sparse rings."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+from sympy import QQ
+from sympy.polys.rings import ring as sympy_ring
+
+from ..scalars import number_of, power
+from ..terms import Term, make
+from .base import NOTHING, Refused, Result, need
+from .signs import sign
+
+__all__ = ["ring", "same_polynomial"]
+
+
+def _atoms(t: Term, found: dict[Term, int]) -> None:
+    if t.op in ("add", "mul") or (t.op == "power" and not t.shape):
+        for arg in t.args:
+            _atoms(arg, found)
+    elif t.op != "num":
+        found.setdefault(t, len(found))
+
+
+@lru_cache(maxsize=64)
+def _polynomials(count: int) -> Any:
+    return sympy_ring([f"x{i}" for i in range(2 * count)], QQ)
+
+
+def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
+    """t over the generators x_a and 1/x_a of its atoms; 1/(ab) = 1/a · 1/b also when a = 0."""
+    if t.op == "num":
+        return one * QQ(t.data.numerator, t.data.denominator)
+    if t in atoms:
+        return gens[2 * atoms[t]]
+    if t.op == "power":
+        exponent: Any = t.data
+        if exponent >= 0:
+            return _polynomial(t.args[0], atoms, gens, one) ** exponent if exponent else one
+        return _inverse(t.args[0], atoms, gens, one) ** -exponent
+    parts = [_polynomial(arg, atoms, gens, one) for arg in t.args]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part if t.op == "add" else total * part
+    return total
+
+
+def _inverse(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
+    value = number_of(t)
+    if value is not None:
+        return one * (QQ(value.denominator, value.numerator) if value else 0)
+    if t in atoms:
+        return gens[2 * atoms[t] + 1]
+    if t.op == "mul":
+        total = one
+        for arg in t.args:
+            total *= _inverse(arg, atoms, gens, one)
+        return total
+    if t.op == "power":
+        return _polynomial(power(t.args[0], -t.data), atoms, gens, one)
+    raise Refused(f"ring: the inverse of a sum must be an atom\n    {t!r}")
+
+
+@lru_cache(maxsize=200_000)
+def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bool:
+    """Whether two terms are one polynomial in their atoms, with a·(1/a) = 1 for ``nonzero``."""
+    if not (t.finite and target.finite) or t.shape or target.shape:
+        return False
+    atoms: dict[Term, int] = {}
+    for side in (t, target):
+        _atoms(_inverses_as_atoms(side), atoms)
+    _, *gens = _polynomials(max(len(atoms), 1))
+    difference = _polynomial(_inverses_as_atoms(t), atoms, gens, gens[0] ** 0) - _polynomial(
+        _inverses_as_atoms(target), atoms, gens, gens[0] ** 0
+    )
+    if not difference:
+        return True
+    cancels = [atoms[a] for a in nonzero if a in atoms]
+    rest: dict[tuple[int, ...], Any] = {}
+    for monomial, coefficient in difference.terms():
+        exponents = list(monomial)
+        for a in cancels:
+            both = min(exponents[2 * a], exponents[2 * a + 1])
+            exponents[2 * a] -= both
+            exponents[2 * a + 1] -= both
+        key = tuple(exponents)
+        rest[key] = rest.get(key, 0) + coefficient
+    return not any(rest.values())
+
+
+@cache
+def _inverses_as_atoms(t: Term) -> Term:
+    """The inverse of a sum is an atom of its own: ``inverse`` of that sum."""
+    if t.op in ("add", "mul"):
+        return make(t.op, tuple(_inverses_as_atoms(arg) for arg in t.args))
+    if t.op == "power" and isinstance(t.data, int):
+        base = t.args[0]
+        if t.data < 0 and base.op == "add":
+            return power(make("inverse of", (base,)), -t.data)
+        return make("power", (_inverses_as_atoms(base),), t.data)
+    return t
+
+
+def ring(t: Term, target: Term, *nonzero: Term) -> Result:
+    """Commutative ring with inverses; atoms listed in ``nonzero`` are positive by their form."""
+    assumed = NOTHING
+    for atom in nonzero:
+        certain, used = sign(atom)
+        need(certain == 2, "ring", "this was said to be nonzero and is not known positive", atom)
+        assumed |= used
+    need(same_polynomial(t, target, nonzero), "ring", "not one polynomial", t, target)
+    return target, assumed

@@ -1,0 +1,158 @@
+"""Finite sums: linearity, exchange, splitting an axis, contraction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..scalars import (
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    below,
+    entry,
+    integer,
+    mul,
+    num,
+    number_of,
+    unary,
+)  # fmt: skip
+from ..terms import Term, bind, free, instantiate, make, substitute
+from .base import NOTHING, Refused, Result, fresh, need
+
+__all__ = [
+    "closed", "constant", "cut", "delta", "distribute", "exchange", "factor", "opened",
+    "orthogonal", "radix", "reindex", "unroll",
+]  # fmt: skip
+
+
+def opened(t: Term, rule: str) -> tuple[Term, Term, Term]:
+    """(length, a fresh index, the body at that index) of a sum."""
+    need(t.op == "sum", rule, "not a sum", t)
+    need(always_less(num(-1), t.args[0]), rule, "the length is not a natural number", t.args[0])
+    variable = fresh(t.args[0], t)
+    return t.args[0], variable, instantiate(t.args[1], variable)
+
+
+def closed(length: Term, variable: Term, body: Term) -> Term:
+    """The sum of body over the variable."""
+    return make("sum", (length, bind(body, variable)))
+
+
+def distribute(t: Term) -> Result:
+    """Σ (a + b) = Σ a + Σ b, for finite bodies."""
+    length, j, body = opened(t, "distribute")
+    need(body.op == "add" and body.finite, "distribute", "the body is not a finite sum", t)
+    return add(*(closed(length, j, part) for part in body.args)), NOTHING
+
+
+def factor(t: Term, count: Any) -> Result:
+    """Σ_j c·f(j) = c·Σ_j f(j) for the first ``count`` factors, the same for all j."""
+    length, j, body = opened(t, "factor")
+    need(type(count) is int and count > 0, "factor", "not a number of factors", t)
+    factors = body.args if body.op == "mul" else (body,)
+    outside, inside = factors[:count], factors[count:]
+    need(body.finite and outside, "factor", "nothing finite to take out", t)
+    need(all(j not in free(c) for c in outside), "factor", "not the same for all j", *outside)
+    return mul(*outside, closed(length, j, mul(*inside))), NOTHING
+
+
+def constant(t: Term) -> Result:
+    """Σ_{j<n} 1 = n, and a sum of zeros is 0."""
+    length, _, body = opened(t, "constant")
+    need(body in (ONE, ZERO), "constant", "the body is neither 1 nor 0", t)
+    return (length if body is ONE else ZERO), NOTHING
+
+
+def exchange(t: Term) -> Result:
+    """Σ_j Σ_k f = Σ_k Σ_j f."""
+    length, j, body = opened(t, "exchange")
+    need(body.op == "sum", "exchange", "not a double sum", t)
+    need(j not in free(body.args[0]), "exchange", "the inner length depends on the outer index", t)
+    k = fresh(body.args[0], j, t)
+    inner = instantiate(body.args[1], k)
+    return closed(body.args[0], k, closed(length, j, inner)), NOTHING
+
+
+def reindex(t: Term, permutation: Term) -> Result:
+    """Σ_j f(j) = Σ_j f(σ(j)) for a permutation σ of the indices."""
+    length, j, body = opened(t, "reindex")
+    base = permutation
+    while base.op == "inverse":
+        base = base.args[0]
+    need(permutation.shape == (length,) and base.op == "var" and base.args == (length,),
+         "reindex", "not a map of the summed axis to itself", t, permutation)  # fmt: skip
+    return closed(length, j, substitute(body, j, entry(permutation, j))), frozenset(
+        {("permutation", base)}
+    )
+
+
+def delta(t: Term) -> Result:
+    """Σ_j [j = a]·f(j) = f(a) when a lies in the range of j and does not mention j."""
+    length, j, body = opened(t, "delta")
+    gate, *rest = body.args if body.op == "mul" else (body,)
+    need(gate.op == "indicator" and gate.args[0].op == "equal" and body.finite,
+         "delta", "the first factor is not [j = a]", t)  # fmt: skip
+    x, y = gate.args[0].args
+    a = y if x is j else x
+    need(j in (x, y) and j not in free(a), "delta", "not of the form [j = a]", t)
+    need(below(a, length), "delta", "a may lie outside the range of j", a, length)
+    return substitute(mul(*rest), j, a), NOTHING
+
+
+def radix(t: Term, blocks: Term, width: Term) -> Result:
+    """Σ_{j < mk} f(j) = Σ_{a < m} Σ_{b < k} f(a·k + b)."""
+    length, j, body = opened(t, "radix")
+    need(integer(mul(blocks, width)) is integer(length), "radix", "the lengths differ", t)
+    natural = always_less(ZERO, blocks) and always_less(ZERO, width)
+    need(natural, "radix", "blocks and width must be at least 1", blocks, width)
+    a = fresh(blocks, t, j)
+    b = fresh(width, t, j, a)
+    return closed(blocks, a, closed(width, b, put(body, j, add(mul(a, width), b)))), NOTHING
+
+
+def put(body: Term, variable: Term, value: Term) -> Term:
+    """The body at an integer value of its index."""
+    return substitute(body, variable, integer(value))
+
+
+def cut(t: Term, first: Term) -> Result:
+    """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
+    length, j, body = opened(t, "cut")
+    second = integer(add(length, mul(num(-1), first)))
+    need(body.finite and always_less(num(-1), first) and always_less(num(-1), second),
+         "cut", "not two parts of the axis", t, first)  # fmt: skip
+    a, b = fresh(first, t), fresh(second, t)
+    return add(
+        closed(first, a, put(body, j, a)), closed(second, b, put(body, j, add(first, b)))
+    ), NOTHING
+
+
+def unroll(t: Term) -> Result:
+    """A sum over an axis of literal length, written out."""
+    length, j, body = opened(t, "unroll")
+    count = number_of(length)
+    natural = count is not None and count.denominator == 1
+    need(natural and body.finite, "unroll", "the length is not a literal", t)
+    assert count is not None
+    return add(*(substitute(body, j, num(k)) for k in range(int(count)))), NOTHING
+
+
+def orthogonal(t: Term) -> Result:
+    """Σ_k g[k, b]·g[k, c] = [b = c] = Σ_k g[b, k]·g[c, k] for a square orthogonal g."""
+    length, k, body = opened(t, "orthogonal")
+    need(body.op == "mul" and len(body.args) == 2, "orthogonal", "not a product of two", t)
+    x, y = body.args
+    need(x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 3,
+         "orthogonal", "not two entries of one matrix", t)  # fmt: skip
+    g = x.args[0]
+    need(g.op == "var" and g.shape[0] is g.shape[1], "orthogonal", "not a square matrix", g)
+    need(length is g.shape[0], "orthogonal", "the sum leaves out rows of g", length, g.shape[0])
+    for axis in (1, 2):
+        if x.args[axis] is y.args[axis] is k:
+            b, c = x.args[3 - axis], y.args[3 - axis]
+            need(k not in free(b) | free(c), "orthogonal", "the index occurs twice", t)
+            need(below(b, g.shape[0]) and below(c, g.shape[0]), "orthogonal", "out of range", b, c)
+            result = unary("indicator", make("equal", (b, c)))
+            return result, frozenset({("orthogonal", g)})
+    raise Refused(f"orthogonal: the sum is not over one axis of both: {t!r}")

@@ -1,0 +1,101 @@
+"""A derivation as the list of its kernel steps, in order, each with the whole term around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from .decision import Step
+from .derivation import (
+    Cases,
+    Chain,
+    Derivation,
+    Induction,
+    Inside,
+    Reflexive,
+    Reverse,
+    Rewrite,
+    Under,
+    Witness,
+)  # fmt: skip
+from .terms import Term, bind, make
+
+__all__ = ["flatten", "rule_counts"]
+
+Around = Callable[[Term], Term]
+
+
+def rule_counts(derivation: Derivation) -> Counter[str]:
+    """How often each kernel rule is used."""
+    counts: Counter[str] = Counter()
+    stack: list[Derivation] = [derivation]
+    while stack:
+        d = stack.pop()
+        if isinstance(d, Rewrite):
+            counts[d.rule] += 1
+        elif isinstance(d, Reverse | Under | Witness):
+            stack.append(d.part)
+        elif isinstance(d, Chain | Cases):
+            stack.extend(d.parts)
+        elif isinstance(d, Inside):
+            stack.extend(part for _, part in d.parts)
+        elif isinstance(d, Induction):
+            counts["induction"] += 1
+            stack.extend((d.base, d.step))
+    return counts
+
+
+def flatten(derivation: Derivation) -> Iterator[Step]:
+    """Every kernel step in order; within one case, each starts where the last one ended."""
+    yield from _steps(derivation, (), (), lambda t: t, False)
+
+
+def _steps(
+    d: Derivation, path: tuple[int, ...], opened: tuple[str, ...], around: Around, back: bool
+) -> Iterator[Step]:
+    if isinstance(d, Rewrite):
+        part, becomes = (d.right, d.left) if back else (d.left, d.right)
+        yield Step(
+            path, opened, d.rule, d.arguments, part, becomes, around(part), around(becomes), back
+        )
+    elif isinstance(d, Reverse):
+        yield from _steps(d.part, path, opened, around, not back)
+    elif isinstance(d, Chain):
+        for link in reversed(d.parts) if back else d.parts:
+            yield from _steps(link, path, opened, around, back)
+    elif isinstance(d, Inside):
+        yield from _inside(d, path, opened, around, back)
+    elif isinstance(d, Under):
+        last = len(d.left.args) - 1
+        names = tuple(str(v.data) for v in d.variables)
+
+        def closed(body: Term, d: Under = d) -> Term:
+            args = (*d.left.args[:-1], bind(body, *d.variables))
+            return around(make(d.left.op, args, d.left.data, d.left.shape))
+
+        yield from _steps(d.part, (*path, last), (*opened, *names), closed, back)
+    elif isinstance(d, Cases):
+        for case in d.parts:
+            yield from _steps(case, path, opened, lambda t: t, back)
+    elif isinstance(d, Induction):
+        yield from _steps(d.base, path, opened, lambda t: t, back)
+        yield from _steps(d.step, path, opened, lambda t: t, back)
+    elif isinstance(d, Witness):
+        yield from _steps(d.part, path, opened, around, back)
+    else:
+        assert isinstance(d, Reflexive)
+
+
+def _inside(
+    d: Inside, path: tuple[int, ...], opened: tuple[str, ...], around: Around, back: bool
+) -> Iterator[Step]:
+    args = list((d.right if back else d.left).args)
+    for place, part in reversed(d.parts) if back else d.parts:
+        held = tuple(args)
+
+        def whole(t: Term, held: tuple[Term, ...] = held, place: int = place) -> Term:
+            new = (*held[:place], t, *held[place + 1 :])
+            return around(make(d.left.op, new, d.left.data, d.left.shape))
+
+        yield from _steps(part, (*path, place), opened, whole, back)
+        args[place] = part.left if back else part.right

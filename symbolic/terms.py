@@ -1,0 +1,208 @@
+"""Terms: the one notation that every reading of a statement starts from.
+
+A term is an array expression with symbolic axis lengths.  Its ``shape`` is a tuple of
+integer terms, ``()`` for a number.  Terms are interned: two terms are equal exactly when
+they are the same object, and because bound indices have no names (they are counted from
+the inside, de Bruijn), terms that differ only in the name of a bound index are equal.
+
+Operations with a binder, each with the bound index in its last argument:
+
+===========  =======================  =========================================
+``sum``      ``(length, body)``       the finite sum of body over 0..length-1
+``tabulate`` ``(length, body)``       the array whose i-th slice is body
+``iterate``  ``(depth, start, body)`` start, then body depth times (layer, state)
+===========  =======================  =========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+__all__ = [
+    "BINDERS", "Term", "bind", "free", "instantiate", "made", "make", "postorder", "substitute",
+]  # fmt: skip
+
+BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
+
+
+class Term:
+    """An immutable, interned node: operation, arguments, plain data, shape.
+
+    ``key`` orders terms the same way in every run; ``loose`` is the number of enclosing
+    binders the term still needs; ``finite`` is False where a value may be minus infinity.
+    """
+
+    __slots__ = ("__weakref__", "args", "data", "finite", "key", "loose", "op", "shape")
+    op: str
+    args: tuple[Term, ...]
+    data: Any
+    shape: tuple[Term, ...]
+    key: bytes
+    loose: int
+    finite: bool
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a term cannot be changed (tried to set {name!r} of {self.op!r})")
+
+    def __repr__(self) -> str:
+        from .plain import plain
+
+        return plain(self)
+
+    def __reduce__(self) -> tuple[Callable[..., Term], tuple[Any, ...]]:
+        return make, (self.op, self.args, self.data, self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+_interned: dict[tuple[Any, ...], Term] = {}
+
+
+def make(
+    op: str, args: tuple[Term, ...] = (), data: Hashable = None, shape: tuple[Term, ...] = ()
+) -> Term:
+    """The term with this operation, arguments, data and shape; the same object every time.
+
+    >>> make("index", data="i") is make("index", data="i")
+    True
+    """
+    identity = (op, args, data, shape)
+    known = _interned.get(identity)
+    if known is not None:
+        return known
+    term = object.__new__(Term)
+    digest = blake2b(f"{op}|{data!r}|{len(args)}".encode(), digest_size=12)
+    for part in (*args, *shape):
+        digest.update(part.key)
+    for name, value in (
+        ("op", op),
+        ("args", args),
+        ("data", data),
+        ("shape", shape),
+        ("key", digest.digest()),
+        ("loose", _loose(op, args, data, shape)),
+        ("finite", _finite(op, args)),
+    ):
+        object.__setattr__(term, name, value)
+    return _interned.setdefault(identity, term)
+
+
+def made(term: Term) -> bool:
+    """Whether the term came from :func:`make` and is still what it was."""
+    return _interned.get((term.op, term.args, term.data, term.shape)) is term
+
+
+def _loose(op: str, args: tuple[Term, ...], data: Hashable, shape: tuple[Term, ...]) -> int:
+    if op == "bound":
+        assert isinstance(data, int)
+        return data + 1
+    depths = [part.loose for part in (*args, *shape)]
+    if op in BINDERS:
+        depths[len(args) - 1] = max(0, args[-1].loose - BINDERS[op])
+    return max(depths, default=0)
+
+
+def _finite(op: str, args: tuple[Term, ...]) -> bool:
+    if op == "minus infinity":
+        return False
+    if op in ("exp", "call"):
+        return True
+    if op == "maximum":
+        return any(arg.finite for arg in args)
+    if op == "named":
+        return args[0].finite
+    return all(arg.finite for arg in args)
+
+
+def _rebuild(
+    term: Term, depth: int, leaf: Callable[[Term, int], Term | None], known: dict[Any, Term]
+) -> Term:
+    replaced = leaf(term, depth)
+    if replaced is not None:
+        return replaced
+    if not term.args and not term.shape:
+        return term
+    place = (term, depth)
+    if place not in known:
+        inner = depth + BINDERS.get(term.op, 0)
+        last = len(term.args) - 1
+        args = tuple(
+            _rebuild(arg, inner if i == last else depth, leaf, known)
+            for i, arg in enumerate(term.args)
+        )
+        shape = tuple(_rebuild(length, depth, leaf, known) for length in term.shape)
+        unchanged = args == term.args and shape == term.shape
+        known[place] = term if unchanged else make(term.op, args, term.data, shape)
+    return known[place]
+
+
+def instantiate(body: Term, *values: Term) -> Term:
+    """The body of a binder with its bound indices replaced by closed values, outermost first."""
+
+    def leaf(term: Term, depth: int) -> Term | None:
+        if term.loose <= depth:
+            return term
+        if term.op == "bound":
+            assert isinstance(term.data, int)
+            distance = term.data - depth
+            if distance < len(values):
+                return values[len(values) - 1 - distance]
+            return make("bound", (), term.data - len(values), term.shape)
+        return None
+
+    if any(value.loose for value in values):
+        raise ValueError("only a closed term can replace a bound index")
+    return _rebuild(body, 0, leaf, {})
+
+
+def bind(body: Term, *variables: Term) -> Term:
+    """The reverse of :func:`instantiate`: variables become bound indices, outermost first."""
+
+    def leaf(term: Term, depth: int) -> Term | None:
+        if term in variables:
+            nearest = len(variables) - 1 - variables.index(term)
+            return make("bound", (), depth + nearest, term.shape)
+        if term.op == "bound" and term.loose > depth:
+            assert isinstance(term.data, int)
+            return make("bound", (), term.data + len(variables), term.shape)
+        return None if free(term) & set(variables) or term.loose > depth else term
+
+    return _rebuild(body, 0, leaf, {})
+
+
+def substitute(term: Term, old: Term, new: Term) -> Term:
+    """``term`` with every occurrence of the closed term ``old`` replaced by ``new``.
+
+    No capture is possible: bound indices have no names and ``new`` must be closed.
+    """
+    if old.loose or new.loose:
+        raise ValueError("substitution needs closed terms on both sides")
+    return _rebuild(term, 0, lambda t, _: new if t is old else None, {})
+
+
+@cache
+def free(term: Term) -> frozenset[Term]:
+    """The named variables, indices and sizes that occur in a term."""
+    if term.op in ("var", "index", "size"):
+        return frozenset((term,)).union(*(free(part) for part in (*term.args, *term.shape)))
+    return frozenset().union(*(free(part) for part in (*term.args, *term.shape)))
+
+
+def postorder(term: Term) -> Iterator[Term]:
+    """Every distinct subterm once, arguments before the terms that use them."""
+    seen: set[Term] = set()
+    stack: list[tuple[Term, bool]] = [(term, False)]
+    while stack:
+        current, done = stack.pop()
+        if done:
+            yield current
+        elif current not in seen:
+            seen.add(current)
+            stack.append((current, True))
+            stack.extend((arg, False) for arg in reversed(current.args))

@@ -1,0 +1,105 @@
+"""Small theorem files, and numbers that are set instead of measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from attnproof.numeric.measurement import Measurement
+from attnproof.symbolic.statement import Statement
+
+WriteTheorem = Callable[..., Path]
+
+TRUE = '''"""Addition commutes."""
+
+from attnproof import Array, Claim, equal, real, sizes, theorem
+
+(n,) = sizes("n", "tokens")
+
+
+@theorem("Addition commutes", given={"x": real(n), "y": real(n)}, sources=("any textbook",))
+def statement(x: Array, y: Array) -> Claim:
+    """The order of two summands does not matter."""
+    return equal(x + y, y + x)
+
+
+@statement.twin_of("the sum is a difference")
+def difference(x: Array, y: Array) -> Claim:
+    return equal(x - y, y - x)
+'''
+
+MISMATCHED = TRUE.replace('(n,) = sizes("n"', 'n, m = sizes("n m"').replace(
+    '"y": real(n)', '"y": real(m)'
+)
+
+
+@pytest.fixture
+def true_theorem() -> str:
+    """The text of a file with a small theorem."""
+    return TRUE
+
+
+@pytest.fixture
+def mismatched() -> str:
+    """The text of a file whose statement adds axes of different lengths."""
+    return MISMATCHED
+
+
+@pytest.fixture
+def write_theorem(tmp_path: Path) -> WriteTheorem:
+    """Writes a theorem file into ``mine/`` and gives its path."""
+
+    def write(name: str, text: str = TRUE, subject: str = "mine") -> Path:
+        folder = tmp_path / subject
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+MEASURED = Measurement(
+    says="", implementation="torch", device="cpu", dtype="float32", sizes={"n": 4}, seed=0,
+    sampled="every entry", error=1e-7, tolerance=1e-6, worst=(0,), seconds=0.1, status="held",
+    reason="", profile="each operation rounded",
+)  # fmt: skip
+
+
+class FakeReadingError(RuntimeError):
+    """A reading failed after some others had been measured."""
+
+    measurements = (MEASURED,)
+
+
+class Numbers:
+    """Stands in for ``numeric.check``: holds what it is told to, and remembers its arguments."""
+
+    def __init__(self) -> None:
+        self.true = self.false = MEASURED
+        self.false = replace(MEASURED, error=1.0, status="violated")
+        self.asked: list[dict[str, Any]] = []
+        self.raises: Exception | None = None
+
+    def measure(self, statement: Statement, **options: Any) -> list[Measurement]:
+        """The twin of a test's theorem is the statement with a minus sign in it."""
+        self.asked.append(options)
+        if self.raises is not None:
+            raise self.raises
+        return [self.false if "-" in repr(statement.claims[""].left) else self.true]
+
+
+@pytest.fixture
+def numbers(monkeypatch: pytest.MonkeyPatch) -> Numbers:
+    """Numbers without torch: what the numeric side would have found, as a test sets it."""
+    fake, module = Numbers(), ModuleType("attnproof.numeric.check")
+    module.measure = fake.measure  # type: ignore[attr-defined]
+    module.ReadingError = FakeReadingError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "attnproof.numeric.check", module)
+    return fake

@@ -1,0 +1,61 @@
+"""When a theorem is as expected."""
+
+from __future__ import annotations
+
+import pytest
+
+from attnproof.judgement import against, opposite
+from attnproof.records import Expected, MeasuredEvidence, Status, UndecidedEvidence, Verdict
+
+
+def measured(status: Status, dtype: str = "float32", says: str = "") -> MeasuredEvidence:
+    return MeasuredEvidence(
+        says=says, implementation="torch", device="cpu", dtype=dtype, sizes={"n": 4}, seed=0,
+        sampled="every entry", error="non-finite" if status == "non-finite" else 0.5,
+        tolerance=1.0, worst=(0,), seconds=0.0, status=status, reason="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", ["proved", "refuted"])
+@pytest.mark.parametrize("verdict", ["proved", "refuted", "undecided"])
+def test_only_the_expected_verdict_is_as_expected(expected: Expected, verdict: Verdict) -> None:
+    assert bool(against(expected, verdict, ())) == (verdict != expected)
+
+
+def test_undecided_is_never_as_expected_and_the_reason_is_told() -> None:
+    evidence = UndecidedEvidence(says="", why="no witness found", seconds=0.0)
+    told = against("proved", "undecided", (evidence,))
+    assert told == ("expected proved, is undecided", "no witness found")
+
+
+@pytest.mark.parametrize("status", ["violated", "non-finite"])
+def test_a_true_statement_may_not_fail_in_numbers(status: Status) -> None:
+    evidence = (measured("held", "float64"), measured(status))
+    (told,) = against("proved", "proved", evidence)
+    assert told.startswith(f"torch, cpu, float32: {status}, error ")
+
+
+def test_a_skipped_measurement_says_nothing_either_way() -> None:
+    assert not against("proved", "proved", (measured("skipped"),))
+    assert not against("refuted", "refuted", (measured("skipped"),))
+
+
+def test_a_false_statement_must_fail_in_every_dtype() -> None:
+    seen = (measured("violated", "float64"), measured("held", "bfloat16"))
+    assert against("refuted", "refuted", seen) == (
+        "torch, cpu, bfloat16: held, and should have been violated",
+    )
+
+
+def test_one_false_conclusion_is_enough() -> None:
+    seen = (measured("held", says="the first"), measured("violated", says="the second"))
+    assert not against("refuted", "refuted", seen)
+
+
+def test_numbers_that_could_not_be_taken_speak_against_a_proof() -> None:
+    stopped = UndecidedEvidence(says="", why="the numbers stopped with ValueError", seconds=0.0)
+    assert against("proved", "proved", (stopped,)) == ("the numbers stopped with ValueError",)
+
+
+def test_a_twin_is_expected_to_be_the_opposite() -> None:
+    assert (opposite("proved"), opposite("refuted")) == ("refuted", "proved")

@@ -1,0 +1,84 @@
+"""``attnproof show``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.cli import main
+from attnproof.symbolic.prove import decide
+from attnproof.symbolic.steps import flatten
+
+if TYPE_CHECKING:
+    from tests.front.conftest import Numbers
+
+Output = pytest.CaptureFixture[str]
+WriteTheorem = Callable[..., Path]
+FLAGSHIP = "attention-ignores-the-order-of-pairs"
+
+
+def shown(output: Output, *arguments: str) -> str:
+    assert main(["show", *arguments]) == 0
+    return output.readouterr().out
+
+
+@pytest.mark.parametrize("name", load_catalogue().ids)
+def test_every_page_fits_80_columns(capsys: Output, name: str) -> None:
+    main(["show", name, "--no-numeric"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_page_has_statement_givens_chain_assumptions_twin_and_sources(capsys: Output) -> None:
+    page = shown(capsys, FLAGSHIP, "--no-numeric")
+    for part in (
+        "✓ proved, for all r, ",
+        "attention(Q, K[sigma], V[sigma]) = attention(Q, K, V)",
+        "sigma (n): a permutation",
+        "for every r (tokens)",
+        "softmax moves with its columns",
+        "kernel steps]",
+        "sigma is a permutation",
+        "Its twin: ",
+        "✗ refuted (as expected)",
+        "a gap of more than ",
+        "Sources",
+    ):
+        assert part in page
+
+
+def test_every_kernel_step_is_shown_when_asked_for(capsys: Output) -> None:
+    theorem = next(e.theorem for e in load_catalogue().entries if e.id == FLAGSHIP)
+    links = [link for claim in decide(theorem.statement).claims for link in claim.links]
+    steps = [step for link in links if link.derivation for step in flatten(link.derivation)]
+    assert len(steps) > 20
+    few, many = (shown(capsys, FLAGSHIP, "--no-numeric", *more) for more in ((), ("--steps",)))
+    assert many.count(" at ") - few.count(" at ") >= len(steps)
+    for rule in {step.rule for step in steps}:
+        assert f". {rule} at " in many
+
+
+def test_numbers_are_on_the_page(
+    capsys: Output, write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    path = write_theorem("addition_commutes")
+    page = shown(capsys, "addition-commutes", "--theorems", str(path))
+    assert "n = 4; every entry; error and its bound on cpu" in page
+    lines = [line.split() for line in page.splitlines()]
+    assert ["torch", "float32", "1e-07", "1e-06", "held"] in lines
+    assert ["torch", "float32", "1", "1e-06", "violated"] in lines
+    assert numbers.asked[0]["scale"] == "small"
+
+
+def test_a_broken_theorem_has_no_page(
+    capsys: Output, write_theorem: WriteTheorem, mismatched: str
+) -> None:
+    for name, text in (("raises", "1 / 0"), ("mismatched", mismatched)):
+        path = write_theorem(name, text)
+        assert main(["show", name, "--no-numeric", "--theorems", str(path)]) == 1
+        out, err = capsys.readouterr()
+        assert not out
+        assert str(path) in err

@@ -1,0 +1,70 @@
+"""The README is run: its theorem file is one, and its commands exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnproof.cli import main
+from attnproof.records import Results
+
+WriteTheorem = Callable[..., Path]
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def readme(root: Path) -> str:
+    """The README's text."""
+    return (root / "README.md").read_text(encoding="utf-8")
+
+
+def example(readme: str) -> tuple[str, str, str]:
+    """Subject, file name and text of the theorem file that the README shows whole."""
+    pattern = r"`theorems/(\w+)/(\w+)\.py`[^`]*```python\n(.*?)```"
+    ((subject, name, text),) = re.findall(pattern, readme, re.DOTALL)
+    return subject, name, text
+
+
+def test_the_theorem_file_of_the_readme_is_listed_and_run(
+    readme: str, capsys: Output, write_theorem: WriteTheorem, tmp_path: Path
+) -> None:
+    subject, name, text = example(readme)
+    place = str(write_theorem(name, text, subject).parent)
+    name = name.replace("_", "-")
+    assert main(["list", "--theorems", place]) == 0
+    assert f"  {name}\n" in capsys.readouterr().out
+    file = tmp_path / "results.json"
+    assert main(["run", name, "--no-numeric", "--theorems", place, "--json", str(file)]) == 0
+    (record,) = Results.model_validate_json(file.read_text(encoding="utf-8")).theorems
+    assert (record.id, record.verdict, record.twin.verdict) == (name, "proved", "refuted")
+
+
+def test_the_theorem_of_the_readme_is_not_in_the_catalogue_yet(readme: str, root: Path) -> None:
+    subject, name, _ = example(readme)
+    assert (root / "theorems" / subject).is_dir()
+    assert not (root / "theorems" / subject / f"{name}.py").exists()
+
+
+def test_the_first_screen_has_the_two_commands_and_the_picture(readme: str, root: Path) -> None:
+    screen = readme[: readme.index("## Add a theorem")]
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    for target in ("run", "test"):
+        assert f"make {target}\n" in screen
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+    assert "docs/report.png" in screen
+
+
+def test_the_links_of_the_readme_lead_somewhere(readme: str, root: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (root / link).exists(), link
+
+
+def test_every_command_of_the_readme_is_one(readme: str, capsys: Output) -> None:
+    commands = set(re.findall(r"`attnproof ([a-z]+)[^`]*`", readme))
+    assert commands == {"list", "show", "run", "schema"}
+    for command in commands:
+        assert main([command, "--help"]) == 0
+        assert f"attnproof {command}" in capsys.readouterr().out

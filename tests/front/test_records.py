@@ -1,0 +1,89 @@
+"""The record: strict, frozen, and its schema published."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from attnproof.catalogue import load_catalogue
+from attnproof.numeric.measurement import Measurement
+from attnproof.records import MeasuredEvidence, Results, SizeRecord, schema_text
+from attnproof.runner import Options, run
+from attnproof.translate import measured
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """A run of one subject, without numbers."""
+    return run(load_catalogue().select(["softmax"]), Options(numeric=False), ("softmax",))
+
+
+def measurement(error: float, status: str, reason: str = "") -> Measurement:
+    return Measurement(
+        says="", implementation="torch", device="cpu", dtype="float32", sizes={"n": 4}, seed=0,
+        sampled="every entry", error=error, tolerance=1e-6, worst=(0,), seconds=0.1,
+        status=status, reason=reason, profile="each operation rounded",
+    )  # fmt: skip
+
+
+def test_the_stored_schema_is_the_one_printed(root: Path) -> None:
+    stored = (root / "attnproof" / "schema.json").read_text(encoding="utf-8")
+    assert stored == schema_text(), "run `make schema`"
+
+
+def test_a_record_comes_back_as_it_was_written(results: Results) -> None:
+    assert Results.model_validate_json(results.model_dump_json()) == results
+
+
+def test_a_record_says_what_was_claimed_and_how_it_is_known(results: Results) -> None:
+    by_id = {record.id: record for record in results.theorems}
+    rows = by_id["rows-of-softmax-are-distributions"]
+    assert rows.verdict == "proved"
+    assert [size.name for size in rows.sizes] == ["r", "n"]
+    assert {evidence.kind for evidence in rows.evidence} == {"proved"}
+    assert rows.statement.latex
+    assert rows.twin.verdict == "refuted"
+    (refuted,) = (e for e in rows.twin.evidence if e.kind == "refuted")
+    assert refuted.witness.gap != "0"
+
+
+def test_a_record_cannot_be_changed_or_extended() -> None:
+    size = SizeRecord(name="n", role="tokens")
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(size, "name", "m")  # noqa: B010 (a type checker would refuse the assignment)
+    with pytest.raises(ValidationError, match="extra"):
+        SizeRecord.model_validate({"name": "n", "role": "tokens", "unit": "m"})
+    with pytest.raises(ValidationError, match="valid string"):
+        SizeRecord.model_validate({"name": 1, "role": "tokens"})
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_an_error_that_is_no_number_keeps_that_word(error: float) -> None:
+    (record,) = measured([measurement(error, "non-finite")])
+    assert record.error == "non-finite"
+    assert '"error":"non-finite"' in record.model_dump_json()
+
+
+def test_nan_is_refused_and_never_written_as_null() -> None:
+    (record,) = measured([measurement(1e-7, "held")])
+    with pytest.raises(ValidationError, match="finite number"):
+        MeasuredEvidence.model_validate({**record.model_dump(), "error": math.nan})
+
+
+def test_only_a_skipped_measurement_has_no_error() -> None:
+    (record,) = measured([measurement(0.0, "skipped", "no such kernel")])
+    assert record.error is None
+    assert record.reason == "no such kernel"
+
+
+def test_every_kind_of_evidence_is_in_the_schema() -> None:
+    schema = json.loads(schema_text())
+    (union,) = (
+        field["items"]["discriminator"]["mapping"]
+        for field in [schema["$defs"]["TheoremRecord"]["properties"]["evidence"]]
+    )
+    assert set(union) == {"proved", "refuted", "measured", "undecided"}

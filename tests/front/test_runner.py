@@ -1,0 +1,172 @@
+"""Running theorems: both sides, their failures, interrupts, several processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from attnproof import runner
+from attnproof.catalogue import load_catalogue
+from attnproof.records import BrokenFile, Results, TheoremRecord
+from attnproof.runner import Options, run
+from attnproof.symbolic.decision import Decision
+from attnproof.symbolic.statement import Statement
+
+if TYPE_CHECKING:
+    from tests.front.conftest import Numbers
+
+WriteTheorem = Callable[..., Path]
+
+
+def ran(path: Path, *, numeric: bool = True) -> Results:
+    catalogue = load_catalogue([path]).select(["mine"])
+    return run(catalogue, Options(numeric=numeric))
+
+
+def test_a_theorem_is_ok_when_both_sides_and_its_twin_are(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    results = ran(write_theorem("addition_commutes"))
+    assert len(numbers.asked) == 2
+    (record,) = results.theorems
+    assert (record.verdict, record.twin.verdict) == ("proved", "refuted")
+    assert (record.ok, record.why, results.ok) == (True, (), True)
+    assert [e.kind for e in record.evidence] == ["proved", "measured"]
+
+
+def test_the_numbers_are_asked_for_with_the_options_of_the_run(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    catalogue = load_catalogue([write_theorem("addition_commutes")]).select(["mine"])
+    run(catalogue, Options(scale="small", device="cpu", dtypes=("float64",), seed=7))
+    wanted = {"scale": "small", "device": "cpu", "dtypes": ("float64",), "seed": 7}
+    assert numbers.asked == [wanted, wanted]
+
+
+def test_a_twin_that_passes_in_numbers_is_a_failure(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    numbers.false = replace(numbers.false, status="held")
+    (record,) = ran(write_theorem("addition_commutes")).theorems
+    assert record.verdict == "proved"
+    assert not record.ok
+    assert record.why == ("its twin: torch, cpu, float32: held, and should have been violated",)
+
+
+def test_a_twin_that_is_true_is_a_failure(write_theorem: WriteTheorem, true_theorem: str) -> None:
+    path = write_theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
+    (record,) = ran(path, numeric=False).theorems
+    assert not record.ok
+    assert record.why == ("its twin: expected refuted, is proved",)
+
+
+def test_a_violated_measurement_leaves_the_verdict_and_not_the_ok(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    numbers.true = replace(numbers.true, status="non-finite", error=float("nan"))
+    (record,) = ran(write_theorem("addition_commutes")).theorems
+    assert record.verdict == "proved"
+    assert record.why == ("torch, cpu, float32: non-finite, error non-finite against 1e-06",)
+
+
+def test_numbers_that_stop_leave_the_proof_standing(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    numbers.raises = MemoryError("4 GiB wanted")
+    (record,) = ran(write_theorem("addition_commutes")).theorems
+    assert record.verdict == "proved"
+    assert record.why[0] == "the numbers stopped with MemoryError: 4 GiB wanted"
+
+
+def test_what_was_measured_before_a_reading_failed_is_kept(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    numbers.raises = sys.modules["attnproof.numeric.check"].ReadingError("no such operation")
+    (record,) = ran(write_theorem("addition_commutes")).theorems
+    assert [evidence.kind for evidence in record.evidence] == ["proved", "measured", "undecided"]
+    assert not record.ok
+
+
+def test_a_prover_that_stops_has_decided_nothing(
+    write_theorem: WriteTheorem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(statement: Statement) -> Decision:
+        raise RecursionError(f"too deep: {len(statement.claims)}")
+
+    monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)
+    (record,) = ran(write_theorem("addition_commutes"), numeric=False).theorems
+    assert record.verdict == record.twin.verdict == "undecided"
+    assert "the prover stopped with RecursionError: too deep: 1" in record.why
+
+
+def test_mismatched_axes_are_told_with_both_names_and_the_file(
+    write_theorem: WriteTheorem, mismatched: str
+) -> None:
+    write_theorem("addition_commutes")
+    results = ran(write_theorem("mismatched", mismatched).parent, numeric=False)
+    (broken,) = results.broken
+    assert broken.file == "mine/mismatched.py"
+    assert broken.error.startswith("AxisMismatch: ")
+    assert "length n" in broken.error
+    assert "m in another" in broken.error
+    assert broken.error.endswith("(line 11)")
+    assert [record.ok for record in results.theorems] == [True]
+    assert not results.ok
+
+
+def test_a_theorem_without_a_twin_is_broken(write_theorem: WriteTheorem, true_theorem: str) -> None:
+    text = true_theorem[: true_theorem.index("@statement.twin_of")]
+    (broken,) = ran(write_theorem("alone", text), numeric=False).broken
+    assert "has no twin" in broken.error
+
+
+def test_an_interrupt_keeps_what_was_finished(
+    write_theorem: WriteTheorem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_theorem("a_first").parent
+    write_theorem("b_second")
+    write_theorem("c_third")
+    real = runner.check
+
+    def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
+        if source.id == "b-second":
+            raise KeyboardInterrupt
+        return real(theorem, source, options)
+
+    monkeypatch.setattr(runner, "check", interrupted)
+    results = ran(folder, numeric=False)
+    assert [record.id for record in results.theorems] == ["a-first"]
+    assert results.unfinished == ("b-second", "c-third")
+    assert not results.ok
+
+
+def test_several_processes_keep_the_order_and_the_verdicts(write_theorem: WriteTheorem) -> None:
+    names = ["d", "b", "c", "a"]
+    (folder,) = {write_theorem(name).parent for name in names}
+    write_theorem("e", "1 / 0")
+    catalogue = load_catalogue([folder]).select(["mine"])
+    heard: list[str] = []
+
+    def tell(outcome: TheoremRecord | BrokenFile) -> None:
+        heard.append(outcome.id if isinstance(outcome, TheoremRecord) else outcome.file)
+
+    results = run(catalogue, Options(numeric=False, jobs=2), tell=tell)
+    assert [record.id for record in results.theorems] == sorted(names)
+    assert heard == ["mine/e.py", *sorted(names)]
+    assert all(record.ok for record in results.theorems)
+
+
+def test_the_package_imports_its_own_files_in_a_worker() -> None:
+    catalogue = load_catalogue().select(["softmax"])
+    alone = run(catalogue, Options(numeric=False))
+    shared = run(catalogue, Options(numeric=False, jobs=2))
+    assert [_kept(r) for r in shared.theorems] == [_kept(r) for r in alone.theorems]
+
+
+def _kept(record: TheoremRecord) -> tuple[object, ...]:
+    return (record.id, record.verdict, record.statement, record.twin.verdict)

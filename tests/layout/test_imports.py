@@ -1,0 +1,151 @@
+"""Imports run one way: theorems and numeric use symbolic, the front door uses all."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import attnproof
+
+STANDARD = set(sys.stdlib_module_names)
+LAYERS = ("symbolic", "numeric", "theorems")
+FRONT = "attnproof"
+
+# What a layer may import beside the standard library and itself.
+ALLOWED = {
+    "symbolic": {"sympy", "flint", "numpy", "array_api_compat"},
+    "definitions": {"attnproof.symbolic", "array_api_compat"},
+    "theorems": {"attnproof.symbolic", "array_api_compat"},
+    "numeric": {
+        "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
+        "array_api_compat", "transformers",
+    },
+}  # fmt: skip
+
+
+def module_of(path: Path, root: Path) -> str:
+    """The name a file is imported by."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join((FRONT, *parts) if parts[0] in LAYERS else parts)
+
+
+def imported(text: str, module: str, *, package: bool = False) -> Iterator[str]:
+    """The absolute name of every import in a file; those for a type checker only as well."""
+    home = module.split(".") if package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = home[: len(home) - node.level + 1] if node.level else []
+            name = ".".join((*start, *(node.module or "").split("."))).rstrip(".")
+            public = [attnproof._HOME.get(alias.name) for alias in node.names]
+            yield from (f"{name}.{other}" if name == FRONT and other else name for other in public)
+
+
+def layer_of(module: str) -> str:
+    """The layer of a module; the definitions are one that numeric may use."""
+    parts = module.split(".")
+    if parts[:3] == [FRONT, "theorems", "definitions"]:
+        return "definitions"
+    return parts[1] if parts[1:2] and parts[1] in LAYERS else FRONT
+
+
+def wrong_way(text: str, module: str, *, package: bool = False) -> list[str]:
+    """The imports of a file that its layer may not have."""
+    layer = layer_of(module)
+    if layer == FRONT:
+        return []
+    own = "attnproof.theorems.definitions" if layer == "definitions" else f"attnproof.{layer}"
+    allowed = {own, *ALLOWED[layer]}
+    return [
+        name
+        for name in imported(text, module, package=package)
+        if name.split(".")[0] not in STANDARD and not _within(name, allowed)
+    ]
+
+
+def _within(name: str, allowed: set[str]) -> bool:
+    return any(name == one or name.startswith(one + ".") for one in allowed)
+
+
+def files(root: Path) -> Iterator[Path]:
+    for layer in LAYERS:
+        yield from sorted((root / layer).rglob("*.py"))
+
+
+def test_imports_run_one_way(root: Path) -> None:
+    found = {
+        str(path.relative_to(root)): wrong
+        for path in files(root)
+        if (wrong := wrong_way(path.read_text(encoding="utf-8"), module_of(path, root),
+                               package=path.name == "__init__.py"))
+    }  # fmt: skip
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("import torch", "attnproof.symbolic.kernel"),
+        ("from ..numeric import check", "attnproof.symbolic.kernel"),
+        ("from attnproof.records import Results", "attnproof.numeric.check"),
+        ("from ..theorems.softmax import x", "attnproof.numeric.check"),
+        ("from attnproof.numeric.check import measure", "attnproof.theorems.softmax.x"),
+        ("from attnproof import measure", "attnproof.theorems.softmax.x"),
+        ("from ..softmax.x import statement", "attnproof.theorems.definitions.attention"),
+        ("def f():\n    import torch", "attnproof.symbolic.kernel"),
+        ("import symbolic.kernel", "attnproof.numeric.check"),
+        ("from symbolic import kernel", "attnproof.symbolic.prove"),
+    ],
+)
+def test_a_wrong_import_is_caught(text: str, module: str) -> None:
+    assert wrong_way(text, module)
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("from .terms import Term", "attnproof.symbolic.kernel"),
+        ("from ..terms import Term", "attnproof.symbolic.normal_form.sums"),
+        ("from ..symbolic.terms import Term", "attnproof.numeric.check"),
+        ("from attnproof import equal, theorem", "attnproof.theorems.softmax.x"),
+    ],
+)
+def test_a_right_import_is_not(text: str, module: str) -> None:
+    assert not wrong_way(text, module)
+
+
+def test_symbolic_never_loads_torch(root: Path) -> None:
+    modules = [
+        module_of(path, root).removesuffix(".__init__")
+        for path in sorted((root / "symbolic").rglob("*.py"))
+    ]
+    assert "attnproof.symbolic.kernel" in modules
+    assert torch_after(root, modules) == "False"
+
+
+def test_deciding_every_theorem_never_loads_torch(root: Path) -> None:
+    code = (
+        "from attnproof import decide, load_catalogue\n"
+        "for entry in load_catalogue().entries:\n"
+        "    decide(entry.theorem.statement, refuting=False)\n"
+    )
+    assert torch_after(root, ["attnproof"], code) == "False"
+
+
+def test_the_test_for_torch_can_fail(root: Path) -> None:
+    assert torch_after(root, ["attnproof.symbolic.kernel", "torch"]) == "True"
+
+
+def torch_after(root: Path, modules: list[str], more: str = "") -> str:
+    """Whether torch is loaded after these imports, in a process of its own."""
+    code = f"import sys, {', '.join(modules)}\n{more}print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()

@@ -1,0 +1,109 @@
+"""Planted faults are caught, and correct code raises no alarm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.check import measure
+from attnproof.numeric.implementations import llama_rotary
+from attnproof.numeric.walk import Replacement
+from attnproof.symbolic.statement import equal
+from attnproof.theorems.definitions.rotary import rotate_half
+from tests.numeric.statements import (
+    CPU,
+    PAIRS,
+    ROTARY,
+    attend,
+    planted,
+    stated,
+    statuses,
+)  # fmt: skip
+
+FAULTS = {
+    "dropped key": lambda q, k, v: attend(q, k[1:], v[1:]),
+    "scale of one more channel": lambda q, k, v: attend(q, k, v, 1 / math.sqrt(q.shape[-1] + 1)),
+    "another permutation of values": lambda q, k, v: attend(q, k, v.roll(1, 0)),
+    "values of another key doubled": lambda q, k, v: attend(
+        q, torch.cat((k, k[:1])), torch.cat((v, v[:1]))
+    ),
+    "padding keys of score zero": lambda q, k, v: attend(
+        q, torch.nn.functional.pad(k, (0, 0, 0, 3)), torch.nn.functional.pad(v, (0, 0, 0, 3))
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_planted_faults_are_caught(fault: str, dtype: str) -> None:
+    for seed in range(5):
+        (m,) = measure(
+            PAIRS,
+            scale="small",
+            dtypes=[dtype],
+            implementations=[planted(FAULTS[fault])],
+            seed=seed,
+        )
+        assert m.status == "violated"
+        assert m.error > 2 * m.tolerance
+
+
+def test_one_dropped_key_of_four_thousand_is_caught() -> None:
+    (m,) = measure(PAIRS, dtypes=["float32"], implementations=[planted(FAULTS["dropped key"])])
+    assert m.sizes["n"] == 4_096
+    assert m.status == "violated"
+
+
+def test_a_fault_both_sides_share_is_told_by_the_definition() -> None:
+    (m,) = measure(
+        PAIRS, scale="small", dtypes=["float64"],
+        implementations=[planted(FAULTS["scale of one more channel"])],
+    )  # fmt: skip
+    assert "not the value of its definition" in m.reason
+
+
+def test_correct_code_raises_no_alarm() -> None:
+    for seed in range(25):
+        for m in measure(PAIRS, scale="small", seed=seed):
+            assert m.status in ("held", "skipped"), m
+            assert m.status == "held" or m.dtype == "bfloat16", m
+
+
+def llama(rotate: Any) -> Any:
+    (code,) = llama_rotary.implementations(CPU)
+    return replace(
+        code, name="planted", replaced={"rotate_half": Replacement(rotate, (-2, -1, None))}
+    )
+
+
+def turned(x: Any, positions: Any, frequencies: Any) -> Any:
+    return rotate_half.body(x, positions, frequencies).to(x.dtype)
+
+
+def test_rotary_code_of_transformers_holds() -> None:
+    pytest.importorskip("transformers")
+    found_ = measure(ROTARY, scale="small", implementations=["transformers Llama rotary embedding"])
+    assert statuses(found_)["float64"] == statuses(found_)["float32"] == "held"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_positions_rounded_to_bfloat16_are_caught(dtype: str) -> None:
+    held = measure(ROTARY, scale="small", dtypes=[dtype], implementations=[llama(turned)])
+    wrong = llama(lambda x, p, w: turned(x, p.bfloat16().to(p.dtype), w))
+    caught = measure(ROTARY, scale="small", dtypes=[dtype], implementations=[wrong])
+    assert [m.status for m in (*held, *caught)] == ["held", "violated"]
+
+
+def test_rotating_only_the_queries_is_violated() -> None:
+    only = stated(
+        ROTARY.givens,
+        lambda X, p, s, omega: equal(
+            rotate_half(X, p + s, omega) @ X.mT, rotate_half(X, p, omega) @ X.mT
+        ),
+    )
+    for m in measure(only, scale="small", implementations=["eager"]):
+        assert m.status == "violated"

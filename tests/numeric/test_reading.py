@@ -1,0 +1,179 @@
+"""Torch readings: whole, by rows, in pieces, and against the definitions run on tensors."""
+
+from typing import Any
+
+import array_api_compat.torch as xp
+import pytest
+import torch
+
+from attnproof.numeric.devices import DeviceAbsent, UnknownDtype, chosen, devices, dtype_named
+from attnproof.numeric.implementations.eager import SOFTMAX
+from attnproof.numeric.sample import draw
+from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
+from attnproof.numeric.torch_reading import TorchReading
+from attnproof.numeric.walk import Rows, TooLarge
+from attnproof.symbolic.givens import (
+    boolean,
+    frequencies,
+    function,
+    permutation,
+    positions,
+    real,
+    sizes,
+)
+from attnproof.symbolic.statement import Statement, equal, iterate
+from attnproof.theorems.definitions.attention import attention, causal, masked_attention
+from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
+from attnproof.theorems.definitions.sinusoidal import sinusoidal
+
+r, n = sizes("r n", "tokens")
+ell, d = sizes("ell d", "features")
+(H,) = sizes("H", "heads")
+(B,) = sizes("B", "blocks")
+(L,) = sizes("L", "layers")
+GIVENS = {
+    "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "M": boolean(r, n),
+    "X": real(r, 2 * B), "Y": real(n, 2 * B), "p": positions(r), "q": positions(n),
+    "omega": frequencies(B), "sigma": permutation(n), "tau": permutation(r),
+    "W": real(H, ell, d), "f": function(2, 0, out=None, traits=("equivariant",)),
+}  # fmt: skip
+A = {name: given.named(name) for name, given in GIVENS.items()}
+CPU = torch.device("cpu")
+
+
+def softmax_by_heads() -> Any:
+    heads = (A["Q"] @ A["W"]) @ (A["K"] @ A["W"]).mT
+    weights = xp_softmax(heads)
+    return (weights @ A["V"]).reshape(H * r, d)
+
+
+def xp_softmax(scores: Any) -> Any:
+    from attnproof.theorems.definitions.attention import softmax
+
+    return softmax(scores)
+
+
+TERMS = {
+    "attention": attention(A["Q"], A["K"], A["V"]),
+    "permuted": attention(A["Q"][A["tau"]], A["K"][A["sigma"]], A["V"][A["sigma"]]),
+    "rows moved after": attention(A["Q"], A["K"], A["V"])[A["tau"]],
+    "masked": masked_attention(A["Q"], A["K"], A["V"], A["M"]),
+    "causal": masked_attention(A["K"], A["K"], A["V"], causal(A["K"])),
+    "rotary": rotate(A["X"], A["p"], A["omega"]) @ rotate(A["Y"], A["q"], A["omega"]).mT,
+    "half-split": rotate_half(A["X"], A["p"], A["omega"]),
+    "sinusoidal": sinusoidal(A["p"], A["omega"]) @ block_rotation(A["omega"]),
+    "heads": softmax_by_heads(),
+    "sliced": A["X"][:, 0::2] * A["p"][:, None] + 1 / (2 + A["p"][:, None] ** 2),
+    "stack": iterate(L, A["K"], lambda t, y: y + A["f"](y, t)),
+}
+
+
+def reading(dtype: torch.dtype = torch.float64, entries: Any = 1 << 20, **changes: Any) -> Any:
+    statement = Statement(GIVENS, {"": equal(A["Q"], A["Q"])})
+    scale = scale_named("small")
+    lengths = {"r": 9, "n": 13, "ell": 8, "d": 6, "H": 3, "B": 4, "L": 2} | changes
+    sample = draw(statement, lengths, scale, 5)
+    return TorchReading(lengths, sample.in_dtype(dtype, CPU), dtype, CPU, entries=entries)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_rows_are_rows_of_the_whole(name: str) -> None:
+    term = TERMS[name].term
+    whole = reading()(term)
+    for axis, length in enumerate(whole.shape):
+        places = torch.tensor([length - 1, 0, length // 2])
+        where = tuple(Rows(places) if k == axis else None for k in range(term.ndim))
+        found = reading().read(term, where)
+        torch.testing.assert_close(found, whole.index_select(axis, places))
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_pieces_are_the_whole(name: str) -> None:
+    term = TERMS[name].term
+    torch.testing.assert_close(reading(entries=20)(term), reading()(term))
+
+
+def test_the_rows_test_can_fail() -> None:
+    term = TERMS["permuted"].term
+    found = reading().read(term, (Rows(torch.tensor([0, 1])), None))
+    assert not torch.allclose(found, reading()(term)[:2].flip(0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_walk_runs_the_definition(dtype: torch.dtype) -> None:
+    walk = reading(dtype)
+    v = walk.values
+    torch.testing.assert_close(
+        walk(TERMS["attention"].term), attention(v["Q"], v["K"], v["V"]), rtol=5e-2, atol=5e-2
+    )
+    if dtype == torch.float64:
+        direct = masked_attention(v["Q"], v["K"], v["V"], v["M"])
+        torch.testing.assert_close(walk(TERMS["masked"].term), direct)
+        turned = rotate_half(v["X"], v["p"], v["omega"])
+        torch.testing.assert_close(walk(TERMS["half-split"].term), turned)
+        direct = sinusoidal(v["p"], v["omega"]) @ block_rotation(v["omega"])
+        torch.testing.assert_close(walk(TERMS["sinusoidal"].term), direct)
+
+
+def test_results_keep_the_dtype() -> None:
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        for name, array in TERMS.items():
+            assert reading(dtype)(array.term).dtype == dtype or name == "sliced"
+
+
+def test_positions_stay_exact_in_bfloat16() -> None:
+    values = reading(torch.bfloat16).values
+    assert values["p"].dtype == torch.float32
+    assert (values["p"] == reading().values["p"]).all()
+
+
+def test_sampled_rows_keep_memory_linear() -> None:
+    walk = reading(n=4000, r=3000)
+    sides = walk.read(TERMS["attention"].term, (Rows(torch.arange(5)), None))
+    assert sides.shape == (5, 6)
+    sizes_held = [
+        v.numel() for v in [*walk.known.values(), *walk.known_rows.values()] if hasattr(v, "numel")
+    ]
+    assert max(sizes_held) <= 4000 * 8
+
+
+def test_a_term_too_large_is_told() -> None:
+    lengths = {"n": 60_000, "r": 50_000, "ell": 1, "d": 1}
+    values = {"Q": torch.ones(50_000, 1), "K": torch.ones(60_000, 1), "V": torch.ones(60_000, 1)}
+    walk = TorchReading(lengths, values, torch.float32, CPU)
+    with pytest.raises(TooLarge, match="50000 rows of an intermediate"):
+        walk(TERMS["attention"].term)
+
+
+def test_softmax_may_be_torch_softmax() -> None:
+    plain, swapped = reading(), reading()
+    swapped.replaced.update(SOFTMAX)
+    term = TERMS["attention"].term
+    torch.testing.assert_close(plain(term), swapped(term))
+
+
+def test_sizes_differ_and_keys_outnumber_queries() -> None:
+    statement = Statement(GIVENS, {"": equal(A["Q"], A["Q"])})
+    for scale in ("small", "default", "large"):
+        lengths = sizes_of(statement, scale_named(scale))
+        assert len(set(lengths.values())) == len(lengths)
+        assert lengths["n"] > lengths["r"]
+    lengths = sizes_of(Statement({"Q": real(H, n, ell)}, {}), scale_named("default"))
+    assert lengths == {"n": 4096, "H": 8, "ell": 64}
+    assert sizes_of(Statement({"Q": real(n, ell)}, {}), scale_named("large"))["n"] == 65_536
+
+
+def test_what_is_absent_is_told_with_what_is_present() -> None:
+    absent = "cuda" if "cuda" not in devices() else "mps"
+    with pytest.raises(DeviceAbsent, match=f"'{absent}' was asked for.*present: .*cpu"):
+        chosen(absent)
+    with pytest.raises(ValueError, match="'tpu' was asked for"):
+        chosen("tpu")
+    with pytest.raises(UnknownDtype, match="'int4' was asked for; known: float64"):
+        dtype_named("int4")
+    with pytest.raises(UnknownScale, match="'huge' was asked for; there are small, default, large"):
+        scale_named("huge")
+
+
+def test_array_module_is_the_standard_one() -> None:
+    assert reading().xp is xp

@@ -1,0 +1,145 @@
+"""Figures, values, counts and fonts of the report."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.records import MeasuredEvidence, Results
+from attnproof.report import view
+from attnproof.report.figure import ratio, ratio_dot
+from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
+from attnproof.report.formula import mathml
+from attnproof.report.values import conclusion, inputs, value_latex
+from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
+
+
+def measurements(results: Results) -> dict[str, MeasuredEvidence]:
+    found = [e for e in results.theorems[0].evidence if isinstance(e, MeasuredEvidence)]
+    return {e.status: e for e in found}
+
+
+def across(text: str) -> float:
+    circle = ET.fromstring(text).find("circle")
+    assert circle is not None
+    return float(circle.attrib["cx"])
+
+
+def test_the_dot_is_left_of_the_bound_when_the_error_is_below_it(results: Results) -> None:
+    found = measurements(results)
+    bound = ET.fromstring(ratio_dot(found["held"])).findall("line")[1].attrib["x1"]
+    assert across(ratio_dot(found["held"])) < float(bound) < across(ratio_dot(found["violated"]))
+    assert "beyond" in ratio_dot(found["violated"])
+    assert "beyond" not in ratio_dot(found["held"])
+    assert "0.5 times its bound" in ratio_dot(found["held"])
+
+
+def test_without_a_number_there_is_no_dot(results: Results) -> None:
+    for status in ("non-finite", "skipped"):
+        assert ratio(measurements(results)[status]) is None
+        assert ratio_dot(measurements(results)[status]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted_latex"),
+    [
+        ("3", "3"),
+        ("-1/2", r"-\frac{1}{2}"),
+        ("[1, 0]", "(1, 0)"),
+        ("[[1]]", "(1)"),
+        ("[[0], [1]]", r"\begin{pmatrix}0 \\ 1\end{pmatrix}"),
+        ("[[[0], [1]]]", r"\begin{pmatrix}0 \\ 1\end{pmatrix}"),
+        ("[[True, False]]", r"\begin{pmatrix}\text{T} & \text{F}\end{pmatrix}"),
+        ("b(x) = x²", None),
+        ("[", None),
+    ],
+)
+def test_values(text: str, wanted_latex: str | None) -> None:
+    assert value_latex(text) == wanted_latex
+
+
+def test_witness_inputs(results: Results) -> None:
+    (evidence,) = results.theorems[2].evidence
+    assert evidence.kind == "refuted"
+    shown = inputs(evidence.witness)
+    assert len(shown) == 6
+    assert "every other size 1" in shown
+    assert any('alttext="h(x) ="' in part and part.endswith("x²") for part in shown)
+    assert conclusion(evidence.witness) == ""
+    told = evidence.witness.model_copy(update={"text": "at p = (0): 0.841… whatever M is"})
+    assert conclusion(told) == "0.841… whatever M is"
+
+
+def test_numbers_as_a_person_writes_them() -> None:
+    assert view.scientific(7.46e-7) == '<span class="nowrap">7.5 × 10<sup>−7</sup></span>'
+    assert view.scientific(0.003) == "0.003"
+    assert view.scientific("non-finite") == "non-finite"
+    assert view.scientific(None) == "not measured"
+    assert view.minus("left - right is -0.4, R-0") == "left − right is −0.4, R-0"
+    assert view.axis_latex("2·B + ell") == r"2\,B + \ell"
+    assert view.prose("R_{n−m} k_j <a_table_b>") == (
+        "R<sub>n−m</sub> k<sub>j</sub> &lt;a_table_b&gt;"
+    )
+
+
+def test_measurements_of_like_conditions_stand_together(results: Results) -> None:
+    groups = view.measured(results.theorems[0])
+    assert [len(g.rows) for g in groups] == [3, 0]
+    assert [len(g.skipped) for g in groups] == [0, 1]
+    assert [len(rows) for rows in groups[0].implementations] == [3]
+
+
+def glyphs(name: str) -> set[int]:
+    fonts: Any = pytest.importorskip("fontTools.ttLib")
+    return set(fonts.TTFont(BytesIO(asset(name))).getBestCmap())
+
+
+def drawn(latex_text: str) -> set[str]:
+    """The characters that a browser draws for a formula."""
+    found: set[str] = set()
+    for element in ET.fromstring(mathml(latex_text)).iter():
+        text = element.text or ""
+        upright = element.tag != "mi" or len(text) > 1 or element.get("mathvariant") == "normal"
+        found |= set(text) if upright else {italic(text)} if text else set()
+    return {character for character in found if not character.isspace()}
+
+
+def test_the_font_draws_every_character_of_the_catalogue() -> None:
+    pytest.importorskip("fontTools")
+    texts = [text for text, _ in NOTATION]
+    for entry in load_catalogue().entries:
+        for statement in (entry.theorem.statement, entry.theorem.twin):
+            texts.append(statement_latex(statement))
+            texts += givens_latex(statement.givens).values()
+            for claim in statement.claims.values():
+                texts += [latex(link.term) for link in claim.links]
+    held = glyphs(MATH)
+    missing = {c for text in texts for c in drawn(text) if ord(c) not in held}
+    assert missing == set()
+
+
+def test_the_font_check_sees_what_is_missing() -> None:
+    pytest.importorskip("fontTools")
+    assert 0x6F22 not in glyphs(MATH)
+    assert drawn(r"\text{漢}") == {"漢"}
+    assert drawn("x h Γ") == {"\U0001d465", "\u210e", "\U0001d6e4"}
+
+
+def test_the_font_keeps_what_browsers_need() -> None:
+    fonts: Any = pytest.importorskip("fontTools.ttLib")
+    font = fonts.TTFont(BytesIO(asset(MATH)))
+    assert "MATH" in font
+    assert {0x00AF, 0x203E, 0x210E} <= set(font.getBestCmap()) & set(wanted())
+    assert len(font.getGlyphOrder()) < 2500
+    assert "Open Font License" in str(font["name"].getDebugName(13))
+
+
+def test_the_licence_stands_beside_the_fonts() -> None:
+    licence = asset("OFL.txt").decode("utf-8")
+    assert "SIL OPEN FONT LICENSE Version 1.1" in licence
+    assert "The STIX Fonts Project Authors" in licence
+    assert all(asset(name)[:4] == b"wOF2" for *_, name in FACES)

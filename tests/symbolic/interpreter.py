@@ -1,0 +1,229 @@
+"""A small interpreter of terms, written from what the operations mean.
+
+It shares with the checker only the terms themselves: no rule, no table of meanings.  A
+:class:`World` draws a value for every size, array, map, index and function as it meets it;
+real numbers are multiples of 1/4, so that sums that cancel give exactly 0, where 1/0 is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from attnproof.symbolic.terms import Term
+
+__all__ = ["Undefined", "World", "close_to"]
+
+Env = tuple[Any, ...]
+BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
+
+
+class Undefined(Exception):
+    """The term has no value in this world: an empty range, or no number."""
+
+
+def close_to(a: Any, b: Any) -> bool:
+    """Whether two values are equal up to rounding."""
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-7, atol=1e-8))
+
+
+class World:
+    """Values for everything named, drawn by a seed when first asked for."""
+
+    def __init__(self, seed: int, largest: int = 3, **sizes: int) -> None:
+        self.random = np.random.default_rng(seed)
+        self.largest = largest
+        self.sizes: dict[str, int] = dict(sizes)
+        self.drawn: dict[Term, Any] = {}
+        self.known: dict[tuple[Term, Env], Any] = {}
+
+    def __call__(self, t: Term, env: Env = ()) -> Any:
+        """The value of a term: a number, a truth value, or a numpy array of them."""
+        if t.op in ("var", "index"):
+            if t not in self.drawn:
+                self.drawn[t] = self.draw(t)
+            return self.drawn[t]
+        if t.op == "bound":
+            return env[len(env) - 1 - t.data]
+        place = (t, env[len(env) - t.loose :] if t.loose else ())
+        if any(isinstance(x, np.ndarray) for x in place[1]):
+            return self.compute(t, env)
+        if place not in self.known:
+            self.known[place] = self.compute(t, env)
+        return self.known[place]
+
+    def length(self, t: Term) -> int:
+        """The value of an axis length."""
+        value = self(t)
+        if value != int(value) or value < 0:
+            raise Undefined(f"an axis of length {value}")
+        return int(value)
+
+    def shape(self, t: Term) -> tuple[int, ...]:
+        return tuple(self.length(n) for n in t.shape)
+
+    def draw(self, t: Term) -> Any:
+        """A value for a variable, by its kind."""
+        if t.op == "index":
+            if not (count := self.length(t.args[0])):
+                raise Undefined("an index of an empty axis")
+            return int(self.random.integers(count))
+        kind, shape = t.data[1], self.shape(t)
+        if kind in ("permutation", "injection", "index map"):
+            (count,), below = shape, self.length(t.args[0])
+            if below == 0 or (kind != "index map" and count > below):
+                raise Undefined(f"no {kind} of {count} indices below {below}")
+            return self.random.choice(below, count, replace=kind == "index map")
+        if kind == "boolean":
+            return self.random.integers(2, size=shape).astype(bool)
+        if kind == "orthogonal":
+            return np.linalg.qr(self.random.normal(size=shape))[0]
+        quarters = self.random.integers(1 if kind == "positive" else -8, 9, size=shape) / 4
+        return quarters if shape else float(quarters)
+
+    def compute(self, t: Term, env: Env) -> Any:
+        if t.op in BINDERS:
+            return self.binder(t, env)
+        if t.op == "where":
+            c, a, b = (self(arg, env) for arg in t.args)
+            return np.where(c, a, b)[()]
+        method = _OPS.get(t.op)
+        if method is None:
+            return getattr(self, "op_" + t.op.replace(" ", "_"))(t, env)
+        with np.errstate(all="ignore"):
+            result = method(*(self(arg, env) for arg in t.args))
+        numbers = np.asarray(result)
+        if numbers.dtype.kind == "f" and (np.isnan(numbers) | (numbers == math.inf)).any():
+            raise Undefined(f"no number: {t!r}")
+        return result
+
+    def binder(self, t: Term, env: Env) -> Any:
+        count = self.length(t.args[0])
+        body = t.args[-1]
+        if t.op == "sum":
+            return sum((self(body, (*env, i)) for i in range(count)), 0.0)
+        if t.op == "tabulate":
+            rows = [self(body, (*env, i)) for i in range(count)]
+            return np.array(rows).reshape((count, *self.shape(body)))
+        state = self(t.args[1], env)
+        for layer in range(count):
+            state = self(body, (*env, layer, state))
+        return state
+
+    # leaves and integers
+
+    def op_num(self, t: Term, _: Env) -> Any:
+        return int(t.data) if t.data.denominator == 1 else float(t.data)
+
+    def op_size(self, t: Term, _: Env) -> int:
+        name = t.data[0]
+        if name not in self.sizes:
+            self.sizes[name] = int(self.random.integers(1, self.largest + 1))
+        return self.sizes[name]
+
+    def op_pi(self, _: Term, __: Env) -> float:
+        return math.pi
+
+    def op_minus_infinity(self, _: Term, __: Env) -> float:
+        return -math.inf
+
+    def op_power(self, t: Term, env: Env) -> Any:
+        base = np.asarray(self(t.args[0], env), dtype=float)
+        if t.data >= 0:
+            return (base**t.data)[()]
+        with np.errstate(divide="ignore"):
+            return np.where(base == 0, 0.0, 1 / base**-t.data)[()]
+
+    def op_entry(self, t: Term, env: Env) -> Any:
+        array, *at = t.args
+        places = [self(i, env) for i in at]
+        values = self(array, env)
+        if any(p != int(p) or not 0 <= p < n for p, n in zip(places, values.shape, strict=True)):
+            raise Undefined(f"out of range: {t!r}")
+        return values[tuple(int(p) for p in places)].item()
+
+    # arrays, by numpy
+
+    def op_named(self, t: Term, env: Env) -> Any:
+        return self(t.args[0], env)
+
+    def op_broadcast(self, t: Term, env: Env) -> Any:
+        return np.broadcast_to(self(t.args[0], env), self.shape(t))
+
+    def op_permute(self, t: Term, env: Env) -> Any:
+        return np.transpose(self(t.args[0], env), t.data)
+
+    def op_new_axis(self, t: Term, env: Env) -> Any:
+        return np.expand_dims(self(t.args[0], env), t.data)
+
+    def op_pick(self, t: Term, env: Env) -> Any:
+        return np.take(self(t.args[0], env), int(self(t.args[1], env)), axis=t.data)
+
+    def op_slice(self, t: Term, env: Env) -> Any:
+        axis, step = t.data
+        start, count = self.length(t.args[1]), self.length(t.shape[axis])
+        return np.take(self(t.args[0], env), [start + step * k for k in range(count)], axis=axis)
+
+    def op_gather(self, t: Term, env: Env) -> Any:
+        return np.take(self(t.args[0], env), self(t.args[1], env), axis=t.data)
+
+    def op_concat(self, t: Term, env: Env) -> Any:
+        return np.concatenate([self(arg, env) for arg in t.args], axis=t.data)
+
+    def op_stack(self, t: Term, env: Env) -> Any:
+        return np.stack([self(arg, env) for arg in t.args], axis=t.data)
+
+    def op_reshape(self, t: Term, env: Env) -> Any:
+        return np.reshape(self(t.args[0], env), self.shape(t))
+
+    def op_reduce(self, t: Term, env: Env) -> Any:
+        return np.sum(self(t.args[0], env), axis=t.data)
+
+    def op_eye(self, t: Term, _: Env) -> Any:
+        return np.eye(self.length(t.args[0]))
+
+    def op_arange(self, t: Term, _: Env) -> Any:
+        return np.arange(self.length(t.args[0]))
+
+    def op_row(self, t: Term, env: Env) -> Any:
+        return self(t.args[0], env)[tuple(int(self(i, env)) for i in t.args[1:])]
+
+    def op_call(self, t: Term, env: Env) -> Any:
+        """A fixed function of its arguments; an equivariant one treats the rows alike."""
+        name, batch, traits = t.data
+        args = [np.asarray(self(arg, env), dtype=float) for arg in t.args]
+        result = np.empty(self.shape(t))
+        for at in product(*(range(n) for n in result.shape[:batch])):
+            result[at] = _function(name, [arg[at] for arg in args], result.shape[batch:], traits)
+        return result if t.shape else result.item()
+
+
+def _function(
+    name: str, args: list[Any], shape: tuple[int, ...], traits: tuple[str, ...]
+) -> Any:
+    seed = np.random.default_rng(list(name.encode()))
+    if "equivariant" in traits:
+        rows, rest = args[0], sum(float(x.sum()) for x in args[1:])
+        pair = seed.normal(size=2)
+        return np.cos(pair[0] * rows + pair[1] * np.sin(rows).sum(axis=0) + rest)
+    total = sum(float((x * seed.normal(size=x.shape)).sum()) for x in args)
+    return np.sin(total + seed.normal(size=shape))
+
+
+_OPS: dict[str, Callable[..., Any]] = {
+    "add": lambda *parts: sum(parts[1:], parts[0]),
+    "mul": lambda *parts: math.prod(parts[1:], start=parts[0]),
+    "exp": np.exp, "log": np.log, "cos": np.cos, "sin": np.sin, "tanh": np.tanh,
+    "sqrt": np.sqrt, "abs": np.abs, "maximum": np.maximum,
+    "indicator": lambda c: np.where(c, 1, 0)[()],
+    "equal": lambda a, b: a == b, "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b,
+    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
+    "floor_divide": lambda a, b: a // b, "remainder": lambda a, b: a % b,
+    "is in": lambda a, values: bool((values == a).any()), "isin": np.isin,
+    "inverse": np.argsort, "matmul": np.matmul,
+}  # fmt: skip

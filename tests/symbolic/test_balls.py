@@ -1,0 +1,121 @@
+"""Certified numbers hold the true value, and say so when they cannot."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy as sp
+from flint import arb, fmpq
+
+from attnproof.symbolic.array import as_array
+from attnproof.symbolic.balls import Balls
+from attnproof.symbolic.certified_numbers import (
+    FUNCTIONS,
+    MINUS_INFINITY,
+    UNDEFINED,
+    NotANumber,
+    Unclear,
+    certified_gap,
+    finite,
+    less,
+    number,
+    same,
+)  # fmt: skip
+from attnproof.symbolic.givens import function
+from attnproof.symbolic.namespace import exp, inf, log, maximum, sqrt, where
+from attnproof.symbolic.sample_functions import sample_functions
+
+POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
+
+
+def holds(ball: Any, value: sp.Expr) -> bool:
+    """Whether a ball holds a value, judged with 60 digits from SymPy."""
+    low = arb(str(sp.N(value, 60))) + arb(0, "1e-50")
+    return bool(arb(ball).overlaps(low))
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "cos", "sin", "tanh", "abs"])
+@pytest.mark.parametrize("x", POINTS, ids=str)
+def test_a_function_holds_the_true_value(name: str, x: Fraction) -> None:
+    got = FUNCTIONS[name](number(x))
+    if name in ("log", "sqrt") and (x < 0 or (x == 0 and name == "log")):
+        assert not finite(got)
+        return
+    of = sp.Abs if name == "abs" else getattr(sp, name)
+    assert holds(got, of(sp.Rational(x.numerator, x.denominator)))
+    assert not holds(got + fmpq(1, 10**9), of(sp.Rational(x.numerator, x.denominator)))
+
+
+def test_exact_values_stay_exact() -> None:
+    read = Balls({}, {})
+    assert read(exp(as_array(0)).term) == fmpq(1)
+    assert read(sqrt(as_array(Fraction(9, 4))).term) == fmpq(3, 2)
+    assert isinstance(read(sqrt(as_array(2)).term), arb)
+
+
+def test_minus_infinity_is_exact() -> None:
+    read = Balls({}, {})
+    low = as_array(-inf)
+    assert read(exp(low + 3).term) == fmpq(0)
+    assert read(maximum(low, 2).term) == fmpq(2)
+    assert read((low * 2).term) is MINUS_INFINITY
+    assert read(where(low < 0, as_array(1), low).term) == fmpq(1)
+    for unknown in (low * 0, low * -1, low / low):
+        assert not finite(read(unknown.term))
+
+
+def test_what_has_no_value_spreads_and_is_never_compared() -> None:
+    read = Balls({}, {})
+    nothing = as_array(1) / (exp(as_array(1)) + exp(as_array(1)) * -1)
+    for term in (nothing * 0, nothing + 1, exp(nothing), maximum(nothing, 0), log(as_array(0))):
+        assert not finite(read(term.term))
+    assert certified_gap(UNDEFINED, fmpq(1)) == 0
+    with pytest.raises(Unclear):
+        less(UNDEFINED, fmpq(1))
+
+
+def test_a_comparison_is_sure_or_refused() -> None:
+    third, e = fmpq(1, 3), arb(1).exp()
+    assert less(third, e)
+    assert not less(e, third)
+    assert same(third, fmpq(2, 6))
+    assert not same(third, e)
+    assert less(MINUS_INFINITY, third)
+    assert not less(third, MINUS_INFINITY)
+    assert same(MINUS_INFINITY, MINUS_INFINITY)
+    for compare in (less, same):
+        with pytest.raises(Unclear):
+            compare(e * third, e / 3)
+
+
+def test_a_gap_is_a_lower_bound() -> None:
+    assert certified_gap(fmpq(1, 3), fmpq(1, 2)) == Fraction(1, 6)
+    gap = certified_gap(arb(1).exp(), fmpq(2))
+    assert Fraction(718281828, 10**9) < gap < Fraction(718281829, 10**9)
+    assert certified_gap(arb(1, 1), arb(2, 1)) == 0
+
+
+def test_a_float_is_refused() -> None:
+    with pytest.raises(NotANumber, match=r"got float: 0\.5; give inputs as int or Fraction"):
+        number(0.5)
+
+
+def test_a_sample_function_keeps_its_trait() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.array([[number(int(x)) for x in row] for row in rng.integers(-3, 4, (4, 3))])
+    order = [2, 0, 3, 1]
+    for given, others in (
+        (function(2, out=None, traits=("equivariant",)), ()),
+        (function(2, 1, out=None, traits=("equivariant",)), (rows[0],)),
+        (function(2, out=(4, 2), traits=("equivariant",)), ()),
+    ):
+        family = sample_functions("f", given, {})
+        assert family
+        for f in family:
+            assert (f(rows[order], *others) == f(rows, *others)[order]).all(), f
+    free = sample_functions("f", function(2, out=None), {})
+    assert any((f(rows[order]) != f(rows)[order]).any() for f in free)
+    assert sample_functions("f", function(1, traits=("even",)), {}) == ()

@@ -1,0 +1,234 @@
+"""The kernel refuses what is false: each test is a derivation of something that does not hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from attnproof.symbolic.derivation import (
+    Cases,
+    Chain,
+    Derivation,
+    Induction,
+    Inside,
+    Reflexive,
+    Reverse,
+    Rewrite,
+    Under,
+)  # fmt: skip
+from attnproof.symbolic.kernel import Refused, cover_patterns, replay
+from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
+from attnproof.symbolic.terms import Term, make
+from tests.symbolic.vocabulary import (
+    TWO,
+    L,
+    X,
+    Y,
+    a,
+    b,
+    i,
+    j,
+    k,
+    less_one,
+    m,
+    minus,
+    n,
+    same,
+    spread,
+    stack,
+    total,
+    up_to,
+    var,
+)  # fmt: skip
+
+
+def nowhere(place: Term) -> Derivation:
+    """1 = 0, by way of an index that an empty range is said to hold: Σ_{z<1} [z = place]."""
+    z = index("z", ONE)
+    t = total(z, same(z, place))
+    zero = chain(rewrite("unroll", t), rewrite("decide", same(ZERO, place)))
+    return chain(reverse(rewrite("delta", t)), zero)
+
+
+# a derivation is not believed
+
+FALSE: list[Derivation] = [
+    Rewrite("ring", a, (b,), b),
+    Rewrite("ring", a, (a,), b),
+    Rewrite("magic", a, (), b),
+    Rewrite("factor", total(j, TWO), (None,), mul(TWO, total(j, TWO))),
+    Chain((Reflexive(a), Reflexive(b))),
+    Chain(()),
+    Inside(add(a, b), ((0, Reflexive(b)),), add(b, b)),
+    Inside(add(a, b), ((2, Reflexive(b)),), add(a, b, b)),
+    Inside(add(a, b), ((-1, Reflexive(b)),), add(a, b)),
+    Inside(add(a, b), (), add(b, a)),
+    Reverse(Rewrite("ring", b, (a,), a)),
+    Under(a, (i,), Reflexive(a), a),
+    Cases(X, Y, (("whole",),), ()),
+    Cases(X, Y, (("whole",),), (Reflexive(entry(X, index("i0", n))),)),
+    Cases(X, Y, (), ()),
+    Cases(X, var("Z", m), (("whole",),), (Reflexive(a),)),
+]
+
+
+@pytest.mark.parametrize("false", FALSE)
+def test_a_false_step_is_refused(false: Derivation) -> None:
+    with pytest.raises(Refused):
+        replay(false)
+
+
+@pytest.mark.parametrize("t", [i, var("c", m, kind="index map", below=n)])
+def test_a_variable_is_not_rewritten_inside(t: Term) -> None:
+    """An index below n and an index below n + 0 are two indices, though n = n + 0."""
+    longer = rewrite("ring", n, add(n, ZERO))
+    other = make(t.op, (longer.right,), t.data, t.shape)
+    with pytest.raises(Refused, match="inside"):
+        replay(Inside(t, ((0, longer),), other))
+
+
+def test_a_body_is_opened_before_it_is_rewritten() -> None:
+    t = total(j, entry(X, j))
+    for place in (1, -1):
+        step = rewrite("ring", t.args[1], add(t.args[1], ZERO))
+        with pytest.raises(Refused, match="bound outside"):
+            replay(Inside(t, ((place, step),), make("sum", (n, step.right))))
+        with pytest.raises(Refused, match="inside"):
+            replay(Inside(t, ((place, Reflexive(a)),), make("sum", (n, a))))
+
+
+# arbitrary means arbitrary
+
+
+def test_under_needs_an_index_of_its_own() -> None:
+    """Σ_j X_i is not Σ_j X_j, and X_i = X_i proves nothing of X_j."""
+    t = total(j, entry(X, i))
+    for variable in (i, k, index("i", m), a):
+        with pytest.raises(Refused, match="under"):
+            replay(Under(t, (variable,), Reflexive(entry(X, i)), total(j, entry(X, j))))
+    with pytest.raises(Refused, match="not that many"):
+        replay(Under(t, (j, i), Reflexive(entry(X, i)), t))
+
+
+def test_under_needs_an_index_that_no_assumption_mentions() -> None:
+    """From R_ik = S_ik at one i it does not follow that Σ_i R_ik = Σ_i S_ik."""
+    left, right = (make("pick", (var(x, n, n), i), 0, (n,)) for x in "RS")
+    one = rewrite("hypothesis", entry(left, j), left, right)
+    with pytest.raises(Refused, match="not arbitrary"):
+        replay(under(total(i, one.left), (i,), one))
+
+
+def test_cases_need_an_index_that_no_assumption_mentions() -> None:
+    """From R_ik = S_ik at one i it does not follow that column k of R is column k of S."""
+    here = index("i0", n)
+    R, S = (var(x, n, n) for x in "RS")
+    rows, columns = ([make("pick", (x, at), axis, (n,)) for x in (R, S)]
+                     for at, axis in ((here, 0), (j, 1)))  # fmt: skip
+    ends = [chain(rewrite("entry", entry(column, here)), reverse(rewrite("entry", entry(row, j))))
+            for row, column in zip(rows, columns, strict=True)]  # fmt: skip
+    middle = rewrite("hypothesis", entry(rows[0], j), *rows)
+    one = chain(ends[0], middle, reverse(ends[1]))
+    assert replay(one).assumes
+    with pytest.raises(Refused, match="not arbitrary"):
+        replay(Cases(columns[0], columns[1], (("whole",),), (one,)))
+
+
+def test_a_state_of_a_stack_is_any_array() -> None:
+    """With a state whose entries are said to stay below 1, y = 0 and any stack ends in zeros."""
+    y, t, z = var("y", n, kind="index map", below=ONE), index("t", L), index("z", ONE)
+    zeros, value = spread(ZERO, n), entry(y, index("i0", n))
+    below_one = total(z, mul(same(z, value), z))
+    gone = rewrite("ring", mul(same(ZERO, value), ZERO), ZERO)
+    first = chain(reverse(rewrite("delta", below_one)), rewrite("unroll", below_one), gone)
+    last = reverse(rewrite("entry", entry(zeros, index("i0", n))))
+    vanish = Cases(y, zeros, (("whole",),), (chain(first, last),))
+    assert replay(vanish).assumes == frozenset()
+    left, right, hole = stack(X, t, y, y), stack(X, t, y, zeros), var("h", n)
+    with pytest.raises(Refused, match="under"):
+        replay(Under(left, (t, y), vanish, right))
+    with pytest.raises(Refused, match="induction"):
+        replay(Induction(left, right, hole, hole, t, y, Reflexive(X), vanish))
+
+
+def test_induction_needs_an_arbitrary_layer_and_state() -> None:
+    y, t, hole = var("y", n), index("t", L), var("h", n)
+    body = make("mul", (y, spread(t, n)), shape=(n,))
+    whole = stack(X, t, y, body)
+    replay(Induction(whole, whole, hole, hole, t, y, Reflexive(X), Reflexive(body)))
+    for layer, state in ((index("t", n), y), (t, X), (t, var("y", m)), (t, t), (y, y)):
+        false = Induction(whole, whole, hole, hole, layer, state, Reflexive(X), Reflexive(body))
+        with pytest.raises(Refused, match="induction"):
+            replay(false)
+    for base, step in ((Y, body), (X, X)):
+        with pytest.raises(Refused, match="not the"):
+            replay(Induction(whole, whole, hole, hole, t, y, Reflexive(base), Reflexive(step)))
+    deeper = stack(X, index("t", add(L, ONE)), y, body)
+    with pytest.raises(Refused, match="one depth"):
+        replay(Induction(whole, deeper, hole, hole, t, y, Reflexive(X), Reflexive(body)))
+
+
+@pytest.mark.parametrize("hole", [n, num(3), i, var("h"), var("h", m), spread(ZERO, n)])
+def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None:
+    y, t = var("y", n), index("t", L)
+    whole = stack(X, t, y, y)
+    with pytest.raises(Refused, match="induction"):
+        replay(Induction(whole, whole, hole, hole, t, y, Reflexive(X), Reflexive(y)))
+
+
+# cases that reach every entry, and ranges that hold nothing
+
+
+@pytest.mark.parametrize(
+    ("length", "cover"),
+    [
+        (n, ("each",)),
+        (num(3), ("some",)),
+        (mul(TWO, n), ("digits", n, num(3), ("whole",), ("each",))),
+        (mul(TWO, n), ("digits", n, n, ("whole",), ("whole",))),
+        (n, ("digits", less_one(n), ONE, ("whole",), ("each",))),
+        (TWO, ("digits", num(-1), num(-2), ("whole",), ("whole",))),
+        (n, ("cut", m, ("whole",), ("whole",))),
+        (n, ("cut", add(n, ONE), ("whole",), ("whole",))),
+        (n, ("cut", num(-1), ("whole",), ("whole",))),
+        (n, ("cut", add(n, num(-2)), ("whole",), ("each",))),
+    ],
+)
+def test_a_cover_that_misses_entries_is_refused(length: Term, cover: tuple[object, ...]) -> None:
+    with pytest.raises(Refused, match="cover"):
+        cover_patterns(length, cover, "i0")
+
+
+def test_cases_need_an_index_of_their_own() -> None:
+    """That the i0-th entry of a unit vector e_i0 is 1 does not make it all ones."""
+    unit = make("pick", (make("eye", (n,), shape=(n, n)), index("i0", n)), 0, (n,))
+    here = Reflexive(entry(unit, index("i0", n)))
+    with pytest.raises(Refused, match="not arbitrary"):
+        replay(Cases(unit, spread(ONE, n), (("whole",),), (here,)))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [index("e", ZERO), index("e", num(-1)), entry(var("c", n, kind="index map", below=ZERO), i)],
+)
+def test_an_index_of_nothing_proves_nothing(place: Term) -> None:
+    with pytest.raises(Refused, match="may have no value"):
+        replay(nowhere(place))
+
+
+def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
+    """|n − 2| = n − 2 is false at n = 1, where no index lies below n − 1."""
+    z, less = index("z", less_one(n)), add(n, num(-2))
+    rest = add(less, minus(z))
+    gap, gate = unary("abs", rest), up_to(z, less)
+    sure = rewrite("decide", gate)
+    gated = chain(rewrite("ring", gap, mul(ONE, gap)), inside(mul(ONE, gap), [(0, reverse(sure))]),
+                  rewrite("ordered absolute value", mul(gate, gap), gap))  # fmt: skip
+    last = inside(gated.right, [(0, sure)])
+    plain = chain(gated, last, rewrite("ring", last.right, rest))
+    assert replay(plain).right is rest
+    whole = inside(add(gap, z), [(0, plain)])
+    split = reverse(chain(whole, rewrite("ring", whole.right, less)))
+    opened = inside(unary("abs", less), [(0, split)])
+    positive = rewrite("absolute value", opened.right, split.right)
+    with pytest.raises(Refused, match="may have no value"):
+        replay(chain(opened, positive, reverse(split)))

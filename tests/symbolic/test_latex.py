@@ -1,0 +1,233 @@
+"""The LaTeX of terms and statements: what it says, and what it must not hide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.report.formula import mathml
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.givens import (
+    frequencies,
+    function,
+    index_map,
+    orthogonal,
+    permutation,
+    positions,
+    real,
+    sizes,
+)
+from attnproof.symbolic.latex import (
+    chain_latex,
+    claim_latex,
+    givens_latex,
+    latex,
+    name_latex,
+    statement_latex,
+    unfolded_latex,
+)
+from attnproof.symbolic.meaning import entry_of
+from attnproof.symbolic.scalars import entry, index
+from attnproof.symbolic.statement import Statement, Theorem, all_positive, chain, equal, exists
+from attnproof.symbolic.terms import make
+from attnproof.theorems.definitions.attention import attention, softmax
+
+n, m = sizes("n m", "tokens")
+l, d = sizes("l d", "features")
+(B,) = sizes("B", "blocks")
+Q = real(n, l).named("Q")
+K = real(n, l).named("K")
+V = real(n, d).named("V")
+S = real(n, m).named("S")
+X = real(n, d).named("X")
+W = real(d, l).named("W_Q")
+p = positions(n).named("p")
+s = real().named("s")
+b = real(d).named("b")
+theta = frequencies(B).named("theta")
+sigma = permutation(n).named("sigma")
+tau = permutation(m).named("tau")
+
+CASES: dict[str, tuple[Array, str]] = {
+    "transpose": (Q @ K.mT, r"Q K^{\top}"),
+    "root in the denominator": (Q @ K.mT / l**0.5, r"\frac{Q K^{\top}}{\sqrt{\ell}}"),
+    "rows": (sigma_rows := X[sigma], r"\sigma X"),
+    "rows of a product": ((X @ W)[sigma], r"\sigma (X W_{Q})"),
+    "product of rows": (sigma_rows @ W, r"\sigma X W_{Q}"),
+    "columns": (S[:, tau], r"S \tau^{\top}"),
+    "rows and columns": (S[sigma][:, tau], r"\sigma S \tau^{\top}"),
+    "transposed rows": (K[sigma].mT, r"(\sigma K)^{\top}"),
+    "definition": (attention(Q, K[sigma], V), r"\operatorname{Att}(Q, \sigma K, V)"),
+    "difference": (Q - K, "Q - K"),
+    "minus in front": (-Q + K, "-Q + K"),
+    "brackets of a difference": (Q - (K - Q), "Q - (K - Q)"),
+    "scalars in front": (Q * s / 3, r"\frac{s Q}{3}"),
+    "half": (0.5 * Q, r"\frac{Q}{2}"),
+    "entrywise product": (Q * K, r"Q \odot K"),
+    "inverse": (1 / s, r"\frac{1}{s}"),
+    "function": (xp.cos(2 * s), r"\cos(2 s)"),
+    "square": (xp.cos(s) ** 2, r"\cos^{2} s"),
+    "exponential": (xp.exp(-s), r"e^{-s}"),
+    "mean": (xp.mean(X, axis=0), r"\frac{1}{n}\,\sum_{i < n} X_{i}"),
+    "picked row": (X[0], r"X_{0}"),
+    "picked column": (X[:, 0], r"X_{:, 0}"),
+    "every other": (real(n, 2 * B).named("x")[:, 1::2], "x_{:, 1::2}"),
+    "all pairs": (p[:, None] - p[None, :], r"\left[p_{i} - p_{j}\right]_{i j}"),
+    "added to each row": (X + b, r"\left[X_{i a} + b_{a}\right]_{i a}"),
+    "exp of a matrix": (xp.exp(Q), r"\left[e^{Q_{i a}}\right]_{i a}"),
+    "dot product": (b @ b, r"b^{\top}\,b"),
+    "range": (xp.arange(n), r"(0, 1, \dots, n - 1)"),
+    "causal mask": (
+        xp.arange(n)[:, None] >= xp.arange(n)[None, :],
+        r"\left[j \le i\right]_{i j}",
+    ),
+    "rotation": (
+        xp.stack(
+            (xp.stack((xp.cos(s), -xp.sin(s)), axis=-1), xp.stack((xp.sin(s), xp.cos(s)), axis=-1)),
+            axis=-2,
+        ),
+        r"\left(\begin{matrix}\cos s & -\sin s \\ \sin s & \cos s\end{matrix}\right)",
+    ),
+    "columns side by side": (
+        xp.stack((xp.stack((s, xp.cos(s)), axis=-1), xp.stack((2 * s, -s), axis=-1)), axis=-1),
+        r"\left(\begin{matrix}s & 2 s \\ \cos s & -s\end{matrix}\right)",
+    ),
+    "blocks": (xp.concat([X, X], axis=0), r"\left(\begin{matrix}X \\ X\end{matrix}\right)"),
+    "a map of all pairs": (
+        function(1, 1).named("h")(Q[:, None, :], K[sigma][None, :, :]),
+        r"\left[h(Q_{i}, K_{\sigma(j)})\right]_{i j}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_notation(case: str) -> None:
+    array, wanted = CASES[case]
+    assert latex(array.term) == wanted
+    mathml(wanted)
+
+
+def test_names() -> None:
+    names = {
+        "omega": r"\omega",
+        "l": r"\ell",
+        "WK": "W_{K}",
+        "Q1": "Q_{1}",
+        "mask": r"\mathrm{mask}",
+    }
+    assert {name: name_latex(name) for name in names} == names
+
+
+def test_a_bound_letter_is_not_used_twice_in_one_scope() -> None:
+    assert unfolded_latex(softmax(S).term) == (
+        r"\left[\frac{e^{S_{i j}}}{\sum_{k < m} e^{S_{i k}}}\right]_{i j}"
+    )
+
+
+def test_letters_of_the_statement_are_not_taken_for_indices() -> None:
+    i, j = (real(n).named(name) for name in "ij")
+    assert latex((i[:, None] + j[None, :]).term) == r"\left[i_{k} + j_{m}\right]_{k m}"
+
+
+def test_where_is_cases() -> None:
+    causal = xp.where(xp.arange(n)[:, None] >= xp.arange(n)[None, :], Q @ K.mT, -xp.inf)
+    assert latex(causal.term) == (
+        r"\left[\begin{cases}(Q K^{\top})_{i j} & \text{if } j \le i \\ -\infty & "
+        r"\text{otherwise}\end{cases}\right]_{i j}"
+    )
+
+
+def test_kernel_terms() -> None:
+    i, a = index("i", n.term), index("a", l.term)
+    product = (Q @ K.mT).term
+    j = index("j", n.term)
+    assert latex(entry(product, i, j)) == r"(Q K^{\top})_{i j}"
+    assert latex(entry_of(product, (i, j))) == r"\sum_{a < \ell} Q_{i a}\,K^{\top}_{a j}"
+    assert latex(make("indicator", (make("equal", (i, j)),))) == r"\left[i = j\right]"
+    assert latex(entry(Q.term, entry(sigma.term, i), a)) == r"Q_{\sigma(i), a}"
+    inverse = make("inverse", (sigma.term,), shape=sigma.axes)
+    assert latex(entry(inverse, i)) == r"\sigma^{-1}(i)"
+
+
+def test_an_open_body_prints() -> None:
+    """The body of a sum, taken by itself, has an index that nothing binds."""
+    whole = entry_of((Q @ K.mT).term, (index("i", n.term), index("j", n.term)))
+    assert r"\square" in latex(whole.args[1])
+
+
+def test_claims() -> None:
+    rows = equal(xp.sum(softmax(S), axis=-1), xp.ones(n))
+    assert claim_latex(rows) == (
+        r"\sum_{j < m} \operatorname{softmax}(S)_{i j} = 1 \quad \text{for all } i"
+    )
+    assert claim_latex(all_positive(softmax(S))).startswith(r"\operatorname{softmax}(S)_{i j} > 0")
+    steps = chain(Q + K, ("commute", K + Q), ("again", Q + K))
+    assert chain_latex(steps) == ("Q + K", "K + Q", "Q + K")
+    some = exists(real(l, l), "M", lambda M: equal(Q @ M, K), witness=xp.eye(l), free_of=(p,))
+    assert claim_latex(some) == (
+        r"\exists\, M \in \mathbb{R}^{\ell \times \ell} \text{ independent of } p:\quad "
+        r"Q M = K \quad \text{namely } M = I_{\ell}"
+    )
+
+
+def test_statements() -> None:
+    both = Statement({}, {"one": equal(Q, K), "two": equal(K, Q)}, ((p.term, p.term),))
+    assert statement_latex(both) == (
+        r"\begin{align*} \text{if } p &= p \\ Q &= K && \text{one} \\ K &= Q && \text{two} "
+        r"\end{align*}"
+    )
+    wide = equal(*(sum((attention(Q, K, V) for _ in range(k)), X) for k in (4, 5)))
+    assert r"\\ & \qquad = " in statement_latex(Statement({}, {"": wide}))
+
+
+def test_words_in_a_label_are_not_commands() -> None:
+    label = r"50% \input{x} $y$ & z"
+    text = statement_latex(Statement({}, {label: equal(Q, K), "b": equal(Q, K)}))
+    assert r"\input" not in text
+    mathml(text)
+
+
+def test_givens() -> None:
+    (k,) = sizes("k")
+    givens = {
+        "Q": real(n, l), "sigma": permutation(n), "g": orthogonal(l), "e": index_map(k, n),
+        "h": function(1, 1), "c": real(),
+    }  # fmt: skip
+    assert givens_latex(givens) == {
+        "Q": r"Q \in \mathbb{R}^{n \times \ell}",
+        "sigma": r"\sigma \in S_{n}",
+        "g": r"g \in \operatorname{O}(\ell)",
+        "e": r"e \colon\; \{0, \dots, k - 1\} \to \{0, \dots, n - 1\}",
+        "h": r"h(\cdot, \cdot)",
+        "c": r"c \in \mathbb{R}",
+    }
+
+
+THEOREMS = {e.id: e.theorem for e in load_catalogue().entries}
+
+
+@pytest.mark.parametrize("side", ["statement", "twin"])
+@pytest.mark.parametrize("name", THEOREMS)
+def test_every_formula_of_the_catalogue_can_be_set(name: str, side: str) -> None:
+    theorem: Theorem = THEOREMS[name]
+    statement: Statement = getattr(theorem, side)
+    mathml(statement_latex(statement))
+    for claim in statement.claims.values():
+        for text in chain_latex(claim):
+            mathml(text)
+        sides: list[Callable[..., str]] = [latex, unfolded_latex]
+        for term in (claim.left, *(link.term for link in claim.links)):
+            for read in sides:
+                mathml(read(term))
+    for text in givens_latex(statement.givens).values():
+        mathml(text)
+
+
+@pytest.mark.parametrize("name", THEOREMS)
+def test_a_statement_and_its_twin_do_not_look_alike(name: str) -> None:
+    theorem = THEOREMS[name]
+    told = [(statement_latex(x), givens_latex(x.givens)) for x in (theorem.statement, theorem.twin)]
+    assert told[0] != told[1]

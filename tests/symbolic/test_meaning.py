@@ -1,0 +1,228 @@
+"""The table of meanings against numpy: every operation, entry by entry, at random small sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnproof.symbolic import Array, function, real, sizes
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import broadcast_to, matmul
+from attnproof.symbolic.formed import formed
+from attnproof.symbolic.meaning import _RULES, ELEMENTWISE, NoMeaning, entry_of
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, num
+from attnproof.symbolic.terms import Term, bind, free, instantiate, make
+from tests.symbolic.interpreter import World, close_to
+from tests.symbolic.vocabulary import e, less_one, s, table, var
+
+n, m, p, q = sizes("n m p q")
+x, y, z = (real(n, m).named(name) for name in "xyz")
+u, w, c = real(n).named("u"), real(m, p).named("w"), real().named("c")
+cube = real(n, m, p).named("cube")
+flat = real(p * m * n).named("flat")
+half = real(n, 2 * m).named("half")
+perm = Array(s)
+inverse = Array(make("inverse", (s,), shape=s.shape))
+some = Array(e)
+i = index("i", n.term)
+f, g = function(1, 1).named("F"), function(1, out=(p,)).named("G")
+square = real(n, n).named("square")
+heads, more = real(q, n, m).named("heads"), real(q, m, p).named("more")
+Numbers = Callable[..., Any]
+
+
+def inv(base: Any, k: int) -> Any:
+    """base^k, with 1/0 = 0."""
+    return np.where(base == 0, 0.0, 1 / np.where(base == 0, 1, base) ** -k)
+
+
+CASES: dict[str, tuple[Any, Numbers]] = {
+    "add": (x + y, lambda x, y: x + y),
+    "mul": (x * y * x, lambda x, y: x * y * x),
+    "power": (x**3, lambda x: x**3),
+    "power of −2": (x**-2, lambda x: inv(x, -2)),
+    "exp": (xp.exp(x), np.exp),
+    "log": (xp.log(x * x + 1), lambda x: np.log(x * x + 1)),
+    "cos": (xp.cos(x), np.cos),
+    "sin": (xp.sin(x), np.sin),
+    "tanh": (xp.tanh(x), np.tanh),
+    "sqrt": (xp.sqrt(x * x), lambda x: np.sqrt(x * x)),
+    "abs": (xp.abs(x), np.abs),
+    "maximum": (xp.maximum(x, y), np.maximum),
+    "where": (xp.where(x <= y, x, y * 2), lambda x, y: np.where(x <= y, x, y * 2)),
+    "indicator": (xp.astype(x == y, None), lambda x, y: (x == y) * 1),
+    "equal": (xp.astype(~(x == y), None), lambda x, y: (x != y) * 1),
+    "less": (xp.astype((x < y) & (y < x * 2), None), lambda x, y: ((x < y) & (y < x * 2)) * 1),
+    "or": (xp.astype((x > y) | (x >= 1), None), lambda x, y: ((x > y) | (x >= 1)) * 1),
+    "broadcast": (broadcast_to(u[:, None], (n.term, m.term)),
+                  lambda u, m: np.broadcast_to(u[:, None], (len(u), m))),
+    "broadcast in front": (broadcast_to(x, (p.term, n.term, m.term)),
+                           lambda x, p: np.broadcast_to(x, (p, *x.shape))),
+    "permute": (xp.permute_dims(cube, (2, 0, 1)), lambda cube: np.transpose(cube, (2, 0, 1))),
+    "transpose": (cube.mT, lambda cube: np.swapaxes(cube, -1, -2)),
+    "moveaxis": (xp.moveaxis(cube, 0, -1), lambda cube: np.moveaxis(cube, 0, -1)),
+    "new axis": (x[:, None, :], lambda x: x[:, None, :]),
+    "pick": (cube[:, Array(num(0)), :], lambda cube: cube[:, 0, :]),
+    "pick at an index": (x[Array(i)], lambda x, i: x[i]),
+    "slice": (half[:, m:], lambda half, m: half[:, m:]),
+    "slice with a step": (half[..., 1::2], lambda half: half[..., 1::2]),
+    "slice of the front": (half[:, :m], lambda half, m: half[:, :m]),
+    "slice but the first": (x[1:], lambda x: x[1:]),
+    "gather": (x[perm], lambda x, s: x[s]),
+    "gather by the inverse": (x[inverse], lambda x, s: x[np.argsort(s)]),
+    "gather columns": (square[:, some], lambda square, e: square[:, e]),
+    "stack": (xp.stack((x, y, x), axis=1), lambda x, y: np.stack((x, y, x), axis=1)),
+    "stack last": (xp.stack((x, y), axis=-1), lambda x, y: np.stack((x, y), axis=-1)),
+    "reduce": (xp.sum(cube, axis=1), lambda cube: cube.sum(1)),
+    "reduce all": (xp.sum(x), lambda x: x.sum()),
+    "mean": (xp.mean(x, axis=0), lambda x: x.mean(0)),
+    "matmul": (x @ w, lambda x, w: x @ w),
+    "matmul with a vector": (x.mT @ u, lambda x, u: x.T @ u),
+    "vector with matmul": (u @ x, lambda x, u: u @ x),
+    "dot": (u @ u, lambda u: u @ u),
+    "matmul in heads": (heads @ more, lambda heads, more: heads @ more),
+    "matmul broadcast": (matmul(x, more), lambda x, more: x @ more),
+    "eye": (xp.eye(n), np.eye),
+    "arange": (xp.arange(n), np.arange),
+    "isin": (xp.astype(xp.isin(xp.arange(n), some), None),
+             lambda n, e: np.isin(np.arange(n), e) * 1),
+    "named": (Array(make("named", (u.term, u.term), ("u",), u.axes)), lambda u: u),
+    "tabulate": (Array(table(i, (u[Array(i)] * u).term)), lambda u: u[:, None] * u),
+    "split the last axis": (xp.reshape(half, (n, m, 2)),
+                            lambda half, m: half.reshape(len(half), m, 2)),
+    "merge two axes": (xp.reshape(x, (n * m,)), lambda x: x.reshape(-1)),
+    "merge three axes": (xp.reshape(cube, (m * p * n,)), lambda cube: cube.reshape(-1)),
+    "split into three": (xp.reshape(flat, (n, m, p)), lambda flat, n, m, p: flat.reshape(n, m, p)),
+    "regroup": (xp.reshape(cube, (m, n, p)), lambda cube, m, n, p: cube.reshape(m, n, p)),
+    "two groups": (xp.reshape(real(n, 2 * m, p, q).named("four"), (n, m, 2, p * q)),
+                   lambda four, n, m: four.reshape(n, m, 2, -1)),
+    "with ones": (xp.reshape(x, (n, 1, m, 1)), lambda x: x[:, None, :, None]),
+    "without ones": (xp.reshape(x[:, None], (n * m, 1)), lambda x: x.reshape(-1, 1)),
+    "rest of a reshape": (xp.reshape(half, (-1, m)), lambda half, m: half.reshape(-1, m)),
+}  # fmt: skip
+
+
+def entries(t: Term) -> Any:
+    """The array of entries at index variables, taken through the table of meanings alone."""
+    places = [index(f"at{k}", length) for k, length in enumerate(t.shape)]
+    return places, opened(entry(t, *places))
+
+
+def opened(t: Term) -> Term:
+    """A number with every entry of a computed array replaced by its meaning."""
+    if t.op == "entry" and t.args[0].op not in ("var", "inverse", "call"):
+        return opened(entry_of(t.args[0], t.args[1:]))
+    if t.op in ("matmul", "reduce", "broadcast", "pick", "named"):
+        return opened(entry_of(t, ()))
+    if t.op == "sum":
+        k = index("opened", t.args[0])
+        return make("sum", (t.args[0], bind(opened(instantiate(t.args[1], k)), k)))
+    return make(t.op, tuple(map(opened, t.args)), t.data) if t.args and not t.shape else t
+
+
+def numbers_for(world: World, names: Any, t: Term) -> list[Any]:
+    """Values of variables and sizes by name."""
+    named = {str(v.data[0] if v.op != "index" else v.data): v for v in free(t)}
+    return [world(named[name]) if name in named else world.sizes[name] for name in names]
+
+
+def check(t: Term, numbers: Numbers, seed: int) -> None:
+    world = World(seed)
+    whole = formed(t)
+    expected = np.asarray(numbers(*numbers_for(world, _names(numbers), whole)), dtype=float)
+    assert expected.shape == world.shape(whole)
+    places, value = entries(whole)
+    for at in product(*map(range, expected.shape)):
+        here = World(seed)
+        here.sizes, here.drawn = world.sizes, {**world.drawn, **dict(zip(places, at, strict=True))}
+        assert close_to(here(value), expected[at])
+
+
+def _names(numbers: Numbers) -> list[str]:
+    if isinstance(numbers, np.ufunc):
+        return ["x", "y"][: numbers.nin]
+    if numbers in (np.eye, np.arange):
+        return ["n"]
+    code = numbers.__code__
+    return list(code.co_varnames[: code.co_argcount])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_entry_is_what_numpy_gives(name: str) -> None:
+    array, numbers = CASES[name]
+    for seed in range(6):
+        check(array.term, numbers, seed)
+
+
+def test_every_operation_is_held_against_numpy() -> None:
+    used: set[str] = set()
+    for array, _ in CASES.values():
+        stack = [array.term]
+        while stack:
+            t = stack.pop()
+            used.add(t.op)
+            stack.extend(t.args)
+    elsewhere = {"concat", "call", "row", "floor_divide", "remainder"}
+    assert set(_RULES) | ELEMENTWISE <= used | elsewhere
+
+
+def test_concat_is_read_on_either_side_of_the_seam() -> None:
+    t = xp.concat((x, y, x), axis=0).term
+    world = World(3)
+    whole = np.concatenate([world(v.term) for v in (x, y, x)])
+    for block in range(3):
+        place = add(*[n.term] * block, i)
+        value = opened(entry_of(t, (place, ZERO)))
+        assert close_to(world(value), whole[block * world(n.term) + world(i), 0])
+    crossing = index("crossing", t.shape[0])
+    for place in (crossing, add(i, ONE), add(i, less_one(n.term))):
+        with pytest.raises(NoMeaning, match="either part"):
+            entry_of(t, (place, ZERO))
+
+
+def test_a_function_of_rows_is_taken_row_by_row() -> None:
+    scores = f(x[:, None, :], y[None, :, :]).term
+    mapped = g(heads).term
+    for t in (scores, mapped):
+        for seed in range(4):
+            world = World(seed)
+            expected = world(t)
+            places = [index(f"at{k}", length) for k, length in enumerate(t.shape)]
+            value = entry_of(t, places)
+            for at in product(*map(range, expected.shape)):
+                here = World(seed)
+                here.sizes = world.sizes
+                here.drawn = {**world.drawn, **dict(zip(places, at, strict=True))}
+                assert close_to(here(value), expected[at])
+    with pytest.raises(NoMeaning):
+        entry_of(f(u, u).term, ())
+
+
+@pytest.mark.parametrize("t", [x.term, var("S", n.term), inverse.term, c.term])
+def test_what_is_not_computed_has_no_entry_rule(t: Term) -> None:
+    with pytest.raises(NoMeaning):
+        entry_of(t, [index(f"at{k}", length) for k, length in enumerate(t.shape)])
+
+
+lengths = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+
+
+@given(lengths, st.randoms(use_true_random=False))
+@settings(max_examples=80, deadline=None, derandomize=True)
+def test_any_reshape_of_literal_lengths_is_row_major(before: list[int], random: Any) -> None:
+    after = list(before)
+    for _ in range(2):
+        random.shuffle(after)
+        k = random.randrange(len(after))
+        if len(after) > 1 and random.random() < 0.5:
+            after[k - 1] *= after.pop(k)
+        elif after[k] % 2 == 0:
+            after[k : k + 1] = [2, after[k] // 2]
+    t = xp.reshape(real(*before).named("x"), tuple(after)).term
+    check(t, lambda x: x.reshape(after), seed=1)

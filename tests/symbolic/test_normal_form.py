@@ -1,0 +1,209 @@
+"""The normal form does not look at names, nor at the order of sums and products."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnproof.catalogue import load_catalogue
+from attnproof.symbolic import Statement
+from attnproof.symbolic.normal_form.normaliser import Normaliser
+from attnproof.symbolic.prove import decide
+from attnproof.symbolic.scalars import ONE, add, entry, index, integer, mul, num, power, unary
+from attnproof.symbolic.statement import Claim, Link
+from attnproof.symbolic.terms import Term, make, substitute
+from tests.symbolic.interpreter import Undefined, World, close_to
+from tests.symbolic.vocabulary import (
+    TWO,
+    A,
+    X,
+    Y,
+    a,
+    b,
+    chosen,
+    i,
+    inverse,
+    j,
+    k,
+    n,
+    q,
+    s,
+    same,
+    total,
+    up_to,
+)  # fmt: skip
+
+CATALOGUE = {e.id: e.theorem for e in load_catalogue().entries}
+SLOW = {
+    "block-rotations-compose-and-are-orthogonal", "multi-head-attention-is-equivariant",
+    "mean-pooling-after-self-attention-is-invariant",
+}  # fmt: skip
+FAST = [name for name in CATALOGUE if name not in SLOW]
+PLAIN = {name: t.expected == "proved" for name, t in CATALOGUE.items()}
+
+
+class Renaming:
+    """Other names for everything named, and another order of sums, products and equations."""
+
+    def __init__(self, seed: int, shuffled: bool = True) -> None:
+        self.random = random.Random(seed)
+        self.names: dict[str, str] = {}
+        self.shuffled = shuffled
+        self.lengths: dict[Term, Term] = {}
+
+    def name(self, old: str) -> str:
+        if old not in self.names:
+            letters = self.random.sample("abcdefghijklmnopqrstuvwxyzαβγδ", 5)
+            self.names[old] = "".join(letters)
+        return self.names[old]
+
+    def length(self, t: Term) -> Term:
+        """A renamed length in its sorted form, as givens have it."""
+        return integer(self.renamed(t, keep=True))
+
+    def renamed(self, t: Term, keep: bool = False) -> Term:
+        shape = tuple(map(self.length, t.shape))
+        if t.op in ("var", "index"):
+            args, data = tuple(map(self.length, t.args)), t.data
+            data = self.name(data) if t.op == "index" else (self.name(data[0]), data[1])
+            return make(t.op, args, data, shape)
+        if t.op == "size":
+            return make("size", data=(self.name(t.data[0]), t.data[1]))
+        args = tuple(
+            self.length(x) if k == 0 and t.op in ("sum", "tabulate", "eye", "arange")
+            else self.renamed(x, keep) for k, x in enumerate(t.args)
+        )  # fmt: skip
+        data = (self.name(t.data[0]), *t.data[1:]) if t.op == "call" else t.data
+        if t.op in ("add", "mul", "maximum", "equal") and self.shuffled and not keep:
+            args = tuple(self.random.sample(args, len(args)))
+        return make(t.op, args, data, shape)
+
+    def statement(self, old: Statement) -> Statement:
+        givens = {
+            self.name(name): dataclasses.replace(
+                g,
+                shape=tuple(map(self.length, g.shape)),
+                below=None if g.below is None else self.length(g.below),
+                out=None if g.out is None else tuple(map(self.length, g.out)),
+            )
+            for name, g in old.givens.items()
+        }
+        assume = tuple((self.renamed(x, True), self.renamed(y, True)) for x, y in old.assume)
+        return Statement(givens, {says: self.claim(c) for says, c in old.claims.items()}, assume)
+
+    def claim(self, old: Claim) -> Claim:
+        def new(t: Term | None) -> Term | None:
+            return None if t is None else self.renamed(t)
+
+        links = tuple(Link(link.reason, self.renamed(link.term)) for link in old.links)
+        right = links[-1].term if old.relation == "=" else new(old.right)
+        free_of = tuple(map(self.renamed, old.free_of))
+        return Claim(old.relation, self.renamed(old.left), right, links, new(old.variable),
+                     new(old.witness), free_of)  # fmt: skip
+
+
+@cache
+def verdicts(name: str) -> tuple[str, str]:
+    t = CATALOGUE[name]
+    return (decide(t.statement, refuting=False).verdict, decide(t.twin, refuting=False).verdict)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_verdict_does_not_depend_on_names_or_order(name: str) -> None:
+    theorem = CATALOGUE[name]
+    for seed in range(2):
+        renaming = Renaming(seed)
+        found = tuple(
+            decide(renaming.statement(t), refuting=False).verdict
+            for t in (theorem.statement, theorem.twin)
+        )
+        assert found == verdicts(name), renaming.names
+        assert sorted(found) == ["proved", "undecided"]
+
+
+@pytest.mark.parametrize("name", ["i0", "i0h", "j0", "k0", "h0", "t", "•1", "»", "»0", "t0_0", "?"])
+def test_a_given_with_a_name_of_the_search_proves_nothing_false(name: str) -> None:
+    theorem = CATALOGUE["equal-tokens-get-equal-outputs"]
+    renaming = Renaming(0, shuffled=False)
+    renaming.names = {"a": name, **{x: x for x in "Xbn"}}
+    assert decide(renaming.statement(theorem.twin), refuting=False).verdict == "undecided"
+    renaming.names = {"n": name, "X": name + "X", "a": "a", "b": "b"}
+    assert decide(renaming.statement(theorem.statement), refuting=False).verdict == "proved"
+
+
+# single terms
+
+
+C = make("less_equal", (j, i))
+row = index("r", n)
+atoms = st.sampled_from(
+    [
+        a, b, q, TWO, num(-1), entry(X, i), entry(Y, entry(s, i)), unary("exp", add(a, b)),
+        unary("cos", add(a, mul(TWO, b))), unary("sin", mul(num(-1), a)), chosen(C, a, b),
+        total(k, mul(k, a)), total(row, mul(entry(X, row), entry(Y, row))), same(i, j),
+        total(row, mul(same(row, i), entry(A, row, j))), up_to(i, j), unary("abs", add(i, mul(
+            num(-1), j))), total(row, entry(X, entry(inverse, row))), power(q, -1),
+        total(row, total(j, mul(entry(A, row, j), entry(A, j, row)))),
+    ]
+)  # fmt: skip
+
+
+def larger(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
+    several = st.lists(inner, min_size=2, max_size=3)
+    sums, products = several.map(lambda x: add(*x)), several.map(lambda x: mul(*x))
+    summed = inner.map(lambda x: total(row, mul(x, entry(X, row))))
+    return sums | products | summed
+
+
+numbers = st.recursive(atoms, larger, max_leaves=4)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(numbers, st.integers(0, 1000))
+def test_a_normal_form_has_the_value_of_its_term(t: Term, seed: int) -> None:
+    normal = Normaliser()(t)
+    assert normal.left is t
+    assert Normaliser()(normal.right).right is normal.right
+    world = World(seed)
+    try:
+        assert close_to(world(t), world(normal.right))
+    except Undefined:
+        pytest.fail(f"a finite term without a value: {t!r}")
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(numbers, st.integers(0, 1000))
+def test_another_order_has_the_same_normal_form(t: Term, seed: int) -> None:
+    shuffle = Renaming(seed)
+    shuffle.names = {name: name for name in ("n", "m", *"XYAabqsijkr")}
+    assert Normaliser()(shuffle.renamed(t)).right is Normaliser()(t).right
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(numbers, st.integers(0, 1000))
+def test_names_may_be_changed_before_or_after(t: Term, seed: int) -> None:
+    """Equal terms stay equal and different ones different when everything is renamed."""
+    renaming = Renaming(seed)
+    same_ = Normaliser()(add(t, ONE)).right
+    for other, equal in ((add(ONE, t), True), (add(t, TWO), False)):
+        renamed = [Normaliser()(renaming.renamed(x)).right for x in (add(t, ONE), other)]
+        assert (renamed[0] is renamed[1]) is equal is (Normaliser()(other).right is same_)
+
+
+def test_two_different_terms_keep_different_normal_forms() -> None:
+    pairs = [
+        (entry(X, i), entry(X, j)), (entry(X, entry(s, i)), entry(X, entry(inverse, i))),
+        (total(row, mul(entry(X, row), row)), total(row, entry(X, row))),
+        (total(row, total(j, mul(entry(A, row, j), entry(A, j, row)))),
+         total(row, total(j, power(entry(A, row, j), 2)))),
+        (power(add(a, b), -1), add(power(a, -1), power(b, -1))), (mul(a, power(a, -1)), ONE),
+        (up_to(i, j), up_to(j, i)), (unary("abs", a), a),
+    ]  # fmt: skip
+    for x, y in pairs:
+        assert Normaliser()(x).right is not Normaliser()(y).right
+    assert substitute(pairs[0][0], i, j) is pairs[0][1]

@@ -1,0 +1,192 @@
+"""The prover: what it proves, what it leaves undecided, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from attnproof.symbolic import (
+    Array,
+    Claim,
+    Statement,
+    all_positive,
+    boolean,
+    chain,
+    equal,
+    exists,
+    frequencies,
+    function,
+    iterate,
+    orthogonal,
+    permutation,
+    positions,
+    positive,
+    real,
+    sizes,
+)
+from attnproof.symbolic.divisors import may_vanish
+from attnproof.symbolic.givens import Given
+from attnproof.symbolic.prove import decide
+from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
+from attnproof.theorems.definitions.rotary import block_rotation
+from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
+
+n, m, ell, d, B = sizes("n m ell d B")
+GIVEN: dict[str, Given] = {
+    "Q": real(n, ell),
+    "K": real(m, ell),
+    "V": real(m, d),
+    "x": real(n),
+    "y": real(n),
+    "a": real(),
+    "b": real(),
+    "p": positive(n),
+    "g": orthogonal(n),
+    "h": real(n, n),
+    "s": permutation(n),
+    "t": permutation(n),
+    "M": boolean(n, m),
+    "f": function(2, out=None, traits=("equivariant",)),
+    "u": positions(n),
+    "k": positions(),
+    "w": frequencies(B),
+}
+A = {name: given.named(name) for name, given in GIVEN.items()}
+Q, K, V, x, y, a, b = (A[name] for name in "QKVxyab")
+
+
+def verdict(claim: Claim) -> str:
+    return decide(Statement(GIVEN, {"": claim}), refuting=False).verdict
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((a + b) ** 2, a * a + 2 * a * b + b * b),
+        (A["g"] @ A["g"].mT @ x, x),
+        (A["g"].mT @ (A["g"] @ x), x),
+        (x[A["s"]] @ y[A["s"]], x @ y),
+        ((x[A["s"]] * y[A["t"]])[A["s"]], x[A["s"]][A["s"]] * y[A["t"]][A["s"]]),
+        (A["p"] / A["p"], 0 * x + 1),
+        ((x / A["p"]) * A["p"], x),
+        (softmax(Q @ K.mT) @ V + 0, softmax(Q @ K.mT) @ V),
+        (sinusoidal(A["u"] + 0, A["w"]), sinusoidal(A["u"], A["w"])),
+    ],
+)
+def test_true_equations_are_proved(left: Array, right: Array) -> None:
+    assert verdict(equal(left, right)) == "proved"
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((a + b) ** 2, a * a + b * b),
+        (A["h"] @ A["h"].mT @ x, x),
+        (x[A["s"]] @ y[A["t"]], x @ y),
+        (x[A["s"]], x),
+        (x / x, 0 * x + 1),
+        (x[A["s"]][A["t"]], x[A["t"]][A["s"]]),
+        (attention(Q, K, V), attention(Q, K, V) * 2),
+        (masked_attention(Q, K, V, A["M"]), attention(Q, K, V)),
+        (a, b),
+        (sinusoidal(A["u"] + A["k"], A["w"]), sinusoidal(A["u"], A["w"])),
+    ],
+)
+def test_false_equations_are_not_proved(left: Array, right: Array) -> None:
+    assert verdict(equal(left, right)) == "undecided"
+
+
+def test_half_of_an_orthogonal_matrix_is_not_orthogonal() -> None:
+    (k,) = sizes("k")
+    g = orthogonal(2 * k).named("g")
+    z = real(2 * k).named("z")
+    given = {"g": orthogonal(2 * k), "z": real(2 * k)}
+    whole = Statement(given, {"": equal(g.mT @ (g @ z), z)})
+    half = Statement(given, {"": equal(g[:k, :].mT @ (g[:k, :] @ z), z)})
+    assert decide(whole, refuting=False).verdict == "proved"
+    assert decide(half, refuting=False).verdict == "undecided"
+
+
+def test_a_broken_link_of_a_chain_is_named() -> None:
+    claim = chain(
+        x[A["s"]] @ y[A["s"]],
+        ("a step that is true", y[A["s"]] @ x[A["s"]]),
+        ("a step that is false", y @ x[A["s"]]),
+        ("false again", x @ y),
+    )
+    decision = decide(Statement(GIVEN, {"": claim}), refuting=False).claims[0]
+    assert [link.proved for link in decision.links] == [True, False, False]
+    assert decision.verdict == "undecided"
+    assert "the step 'a step that is false'" in decision.why
+    assert "left:" in decision.why
+    assert "right:" in decision.why
+
+
+def test_an_assumption_that_is_not_granted_closes_no_proof() -> None:
+    claim = equal(x[A["s"]] @ y[A["s"]], x @ y)
+    given = {name: real(n) for name in ("x", "y")} | {"s": Given("index map", below=n.term)}
+    decision = decide(Statement(given, {"": claim}), refuting=False).claims[0]
+    assert decision.verdict == "undecided"
+    assert "nobody granted: permutation s" in decision.why
+
+
+def test_assumptions_are_told() -> None:
+    decision = decide(Statement(GIVEN, {"": equal(A["g"].mT @ (A["g"] @ x[A["s"]]), x[A["s"]])}))
+    assert decision.claims[0].assumptions == ("g is orthogonal",)
+
+
+def test_positive_entries() -> None:
+    assert verdict(all_positive(softmax(Q @ K.mT))) == "proved"
+    assert verdict(all_positive(x)) == "undecided"
+    assert verdict(all_positive(x * x)) == "undecided"
+    assert verdict(all_positive(A["p"] * A["p"])) == "proved"
+
+
+def test_existence_needs_a_witness_that_does_not_look() -> None:
+    def shift(M: Array) -> Claim:
+        return equal(sinusoidal(A["u"] + A["k"], A["w"]), sinusoidal(A["u"], A["w"]) @ M.mT)
+
+    kind, right = real(2 * B, 2 * B), block_rotation(-A["k"] * A["w"])
+    wrong = block_rotation(A["k"] * A["w"])
+    free_of = (A["u"],)
+    assert verdict(exists(kind, "M", shift, witness=right, free_of=free_of)) == "proved"
+    assert verdict(exists(kind, "M", shift, witness=wrong, free_of=free_of)) == "undecided"
+    assert verdict(exists(kind, "M", shift, free_of=free_of)) == "undecided"
+    looking = exists(kind, "M", shift, witness=right, free_of=(A["u"], A["k"]))
+    assert verdict(looking) == "undecided"
+    sines = sine_only(A["u"], A["w"])
+    peeking = exists(real(n, B), "E", lambda E: equal(sines, E), witness=sines, free_of=(A["u"],))
+    assert verdict(peeking) == "undecided"
+
+
+def test_induction_on_depth() -> None:
+    (L,) = sizes("L", "layers")
+    X = real(n, ell).named("X")
+    given = {**GIVEN, "X": real(n, ell), "P": real(n, ell)}
+    P = given["P"].named("P")
+    f, s = A["f"], A["s"]
+
+    def stack(start: Array, layer: Callable[[Array, Array], Any]) -> Array:
+        made = iterate(L, start, layer)
+        assert isinstance(made, Array)
+        return made
+
+    def residual(_: Array, Y: Array) -> Any:
+        return Y + f(Y)
+
+    def with_table(_: Array, Y: Array) -> Any:
+        return Y + f(Y) + P
+
+    good = equal(stack(X[s], residual), stack(X, residual)[s])
+    bad = equal(stack(X[s], with_table), stack(X, with_table)[s])
+    no_base = equal(stack(X, residual), stack(X, residual)[s])
+    for claim, expected in ((good, "proved"), (bad, "undecided"), (no_base, "undecided")):
+        assert decide(Statement(given, {"": claim}), refuting=False).verdict == expected
+
+
+def test_divisors_that_may_vanish_are_listed() -> None:
+    assert may_vanish(attention(Q, K, V).term) == ()
+    assert len(may_vanish(masked_attention(Q, K, V, A["M"]).term)) == 1
+    assert [repr(t) for t in may_vanish((x / y).term)] == ["y[i0]"]

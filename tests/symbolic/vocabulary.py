@@ -1,0 +1,95 @@
+"""Terms that the tests of the kernel and its rules are written with."""
+
+from __future__ import annotations
+
+from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.scalars import ONE, add, index, integer, mul, num, size, unary
+from attnproof.symbolic.terms import Term, bind, free, make
+
+n, m, p, L = (size(name) for name in "nmpL")
+i, j, k = index("i", n), index("j", n), index("k", m)
+TWO, THREE, HALF = num(2), num(3), make("num", data=num(1).data / 2)
+
+
+def var(name: str, *shape: Term, kind: str = "real", below: Term | None = None) -> Term:
+    """An array of a kind; a map of indices holds indices below ``below``."""
+    return make("var", () if below is None else (below,), (name, kind), shape)
+
+
+a, b, c = var("a"), var("b"), var("c")
+q = var("q", kind="positive")
+X, Y = var("X", n), var("Y", n)
+A = var("A", n, n)
+P = var("P", n, kind="positive")
+g = var("g", n, n, kind="orthogonal")
+s = var("s", n, kind="permutation", below=n)
+f = var("f", n, kind="index map", below=n)
+e = var("e", m, kind="injection", below=n)
+inverse = make("inverse", (s,), shape=(n,))
+
+
+def minus(x: Term) -> Term:
+    """−x."""
+    return mul(num(-1), x)
+
+
+def holds(t: Term) -> Term:
+    """The indicator of a condition."""
+    return unary("indicator", t)
+
+
+def same(x: Term, y: Term) -> Term:
+    """[x = y]."""
+    return holds(make("equal", (x, y)))
+
+
+def up_to(x: Term, y: Term) -> Term:
+    """[x <= y]."""
+    return holds(make("less_equal", (x, y)))
+
+
+def under_(x: Term, y: Term) -> Term:
+    """[x < y]."""
+    return holds(make("less", (x, y)))
+
+
+def chosen(condition: Term, x: Term, y: Term) -> Term:
+    """x where the condition holds, else y."""
+    return make("where", (condition, x, y))
+
+
+def total(variable: Term, body: Term) -> Term:
+    """The sum of body over the index."""
+    return make("sum", (variable.args[0], bind(body, variable)))
+
+
+def table(variable: Term, body: Term) -> Term:
+    """The array of body over the index."""
+    shape = (variable.args[0], *body.shape)
+    return make("tabulate", (variable.args[0], bind(body, variable)), shape=shape)
+
+
+def stack(start: Term, layer: Term, state: Term, body: Term) -> Term:
+    """start, then body once for each layer."""
+    return make("iterate", (layer.args[0], start, bind(body, layer, state)), shape=start.shape)
+
+
+def spread(x: Term, *shape: Term) -> Term:
+    """The number x in every place."""
+    return make("broadcast", (x,), shape=shape)
+
+
+def less_one(length: Term) -> Term:
+    """length − 1, in its sorted form."""
+    return integer(add(length, minus(ONE)))
+
+
+def granted_by_kind(*terms: Term) -> frozenset[Assumption]:
+    """What holds of the variables in the terms, by their kinds."""
+    traits = {
+        "positive": ("positive",), "orthogonal": ("orthogonal",),
+        "permutation": ("permutation", "injective"), "injection": ("injective",),
+    }  # fmt: skip
+    variables = frozenset[Term]().union(*map(free, terms))
+    named = [v for v in variables if v.op == "var"]
+    return frozenset((trait, v) for v in named for trait in traits.get(v.data[1], ()))

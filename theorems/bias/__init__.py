@@ -1,0 +1,1 @@
+"""Theorems about biases added to the scores."""

@@ -1,0 +1,69 @@
+"""Rotations of the plane, in blocks, and rotary position encoding in its two layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from attnproof.symbolic.definition import definition
+
+__all__ = ["block_rotation", "rotate", "rotate_half", "rotation", "to_half_split"]
+
+
+@definition("R")
+def rotation(angle: Any) -> Any:
+    r"""R(a) = [[cos a, −sin a], [sin a, cos a]], one for each angle: (..) -> (.., 2, 2)."""
+    xp = array_namespace(angle)
+    cos, sin = xp.cos(angle), xp.sin(angle)
+    rows = (xp.stack((cos, -sin), axis=-1), xp.stack((sin, cos), axis=-1))
+    return xp.stack(rows, axis=-2)
+
+
+@definition("R")
+def block_rotation(angles: Any) -> Any:
+    r"""The block-diagonal matrix of R(a_1), .., R(a_B): (B,) -> (2B, 2B).
+
+    Su et al. 2021 (RoFormer), eq. 15.
+    """
+    xp = array_namespace(angles)
+    blocks = angles.shape[0]
+    place = xp.eye(blocks, dtype=angles.dtype, device=angles.device)
+    full = place[:, None, :, None] * rotation(angles)[:, :, None, :]
+    return xp.reshape(full, (2 * blocks, 2 * blocks))
+
+
+@definition(r"\operatorname{rot}")
+def rotate(x: Any, positions: Any, frequencies: Any) -> Any:
+    r"""Rotary encoding, interleaved: channels (2b, 2b+1) of row i turn by p_i·ω_b.
+
+    x: (.., n, 2B), positions: (.., n), frequencies: (B,).  Su et al. 2021 (RoFormer), eq. 34.
+    """
+    xp = array_namespace(x)
+    angles = positions[..., None] * frequencies
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(turned, x.shape)
+
+
+@definition(r"\operatorname{rot}^{\mathrm{half}}")
+def rotate_half(x: Any, positions: Any, frequencies: Any) -> Any:
+    r"""Rotary encoding, half-split: channels (b, B+b) of row i turn by p_i·ω_b.
+
+    x: (.., n, 2B), positions: (.., n), frequencies: (B,).  The layout of GPT-NeoX and Llama code.
+    """
+    xp = array_namespace(x)
+    angles = positions[..., None] * frequencies
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    half = frequencies.shape[0]
+    first, second = x[..., :half], x[..., half:]
+    return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
+
+
+@definition(r"\operatorname{half}")
+def to_half_split(x: Any, frequencies: Any) -> Any:
+    """The channels of an interleaved (n, 2B) array in half-split order: c·B + b holds 2b + c."""
+    xp = array_namespace(x)
+    rows, blocks = x.shape[0], frequencies.shape[0]
+    return xp.reshape(xp.reshape(x, (rows, blocks, 2)).mT, (rows, 2 * blocks))

@@ -1,0 +1,1 @@
+"""Theorems about permutations of tokens, queries, keys and values."""

@@ -1,0 +1,36 @@
+"""Self-attention cannot tell two equal tokens apart."""
+
+from typing import Any
+
+from attnproof.symbolic import Array, Claim, equal, index_below, real, sizes, theorem
+from attnproof.theorems.definitions.attention import causal, masked_attention, self_attention
+
+(n,) = sizes("n", "tokens")
+p, ell, d = sizes("p ell d", "features")
+
+
+def same_tokens(X: Array, a: Array, b: Array) -> list[tuple[Any, Any]]:
+    """Tokens a and b are equal."""
+    return [(X[a], X[b])]
+
+
+@theorem(
+    "Equal tokens get equal outputs",
+    given={
+        "X": real(n, p), "W_Q": real(p, ell), "W_K": real(p, ell), "W_V": real(p, d),
+        "a": index_below(n), "b": index_below(n),
+    },
+    assume=same_tokens,
+    sources=("document 001, repeated tokens",),
+    claims=("T19",),
+)  # fmt: skip
+def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, a: Array, b: Array) -> Claim:
+    """If rows a and b of X are equal, so are rows a and b of self-attention."""
+    output = self_attention(X, W_Q, W_K, W_V)
+    return equal(output[a], output[b])
+
+
+@statement.twin_of("under a causal mask")
+def under_a_causal_mask(X: Array, W_Q: Array, W_K: Array, W_V: Array, a: Array, b: Array) -> Claim:
+    output = masked_attention(X @ W_Q, X @ W_K, X @ W_V, causal(X))
+    return equal(output[a], output[b])

@@ -1,0 +1,1 @@
+"""Theorems about rotary position encoding."""

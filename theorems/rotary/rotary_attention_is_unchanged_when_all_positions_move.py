@@ -1,0 +1,42 @@
+"""Attention with rotary queries and keys does not see a common shift of the positions."""
+
+from attnproof.symbolic import (
+    Array,
+    Claim,
+    equal,
+    frequencies,
+    positions,
+    real,
+    sizes,
+    theorem,
+)  # fmt: skip
+from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.rotary import rotate
+
+r, n = sizes("r n", "tokens")
+(B,) = sizes("B", "blocks")
+(d,) = sizes("d", "features")
+
+
+@theorem(
+    "Rotary attention is unchanged when all positions move by s",
+    given={
+        "Q": real(r, 2 * B), "K": real(n, 2 * B), "V": real(n, d),
+        "u": positions(r), "v": positions(n), "s": positions(), "omega": frequencies(B),
+    },
+    sources=("Su et al. 2021 (RoFormer), eq. 16",),
+)  # fmt: skip
+def statement(Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
+    """Queries at positions u and keys at positions v, all moved by the same s."""
+    return equal(
+        attention(rotate(Q, u + s, omega), rotate(K, v + s, omega), V),
+        attention(rotate(Q, u, omega), rotate(K, v, omega), V),
+    )
+
+
+@statement.twin_of("only the keys move")
+def keys_move(Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
+    return equal(
+        attention(rotate(Q, u, omega), rotate(K, v + s, omega), V),
+        attention(rotate(Q, u, omega), rotate(K, v, omega), V),
+    )

@@ -1,0 +1,1 @@
+"""Theorems about plane rotations and blocks of them."""

@@ -1,0 +1,1 @@
+"""Theorems about softmax, masks, and softmax in one pass."""
