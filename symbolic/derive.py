@@ -141,10 +141,11 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
         elif part.op == "slice":
             axis, step = part.data
             length = part.args[0].shape[axis]
+            start = part.args[1]
             if step > 1:
                 note(length, "digits", num(step))
-            elif number_of(part.args[1]) != 0:
-                note(length, "cut", part.args[1])
+            else:
+                note(length, "cut", part.shape[axis] if number_of(start) == 0 else start)
         elif part.op == "concat":
             length = part.shape[part.data]
             note(length, "cut", part.args[0].shape[part.data])

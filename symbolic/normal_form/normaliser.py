@@ -18,7 +18,7 @@ from ..terms import Term, bind, instantiate, make
 from . import conditions, sums
 from .equations import chain, inside, reverse, rewrite, under
 from .nests import opened_index
-from .polynomial import Monomial, content, expand, monomial_term, positive, to_term
+from .polynomial import Monomial, content, divided, expand, monomial_term, positive, to_term
 from .words import strip_word, words_on
 
 __all__ = ["Normaliser", "Split"]
@@ -128,6 +128,11 @@ class Normaliser:
             if base.op == "indicator" and exponent >= 2:
                 step = rewrite("indicator power", factor)
                 return inside(t, [(place, step)]) if t.op == "mul" else step
+            inverse = factor if exponent == -1 else base
+            if inverse.op == "power" and inverse.args[0].op == "add" and inverse.data == -1:
+                smaller = divided(t, inverse) if positive(inverse.args[0]) else None
+                if smaller is not None:
+                    return rewrite("ring", t, smaller, inverse.args[0])
         return conditions.reduce_gates(t, factors)
 
     def _with_square(

@@ -10,13 +10,14 @@ from fractions import Fraction
 from math import gcd, lcm
 
 from ..rules import sign
-from ..scalars import add, mul, num, number_of, power
+from ..scalars import ONE, add, mul, num, number_of, power
 from ..terms import Term
 
 __all__ = [
     "Monomial",
     "Polynomial",
     "content",
+    "divided",
     "expand",
     "invert",
     "monomial_term",
@@ -74,7 +75,10 @@ def expand(term: Term) -> Polynomial:
             result = _product(result, expand(arg))
         return result
     if term.op == "power":
-        return _to_the(expand(term.args[0]), term.data, term.args[0])
+        base = term.args[0]
+        if term.data < 0 and base.op == "mul":  # 1/(ab) = 1/a · 1/b
+            return expand(mul(*(power(factor, term.data) for factor in base.args)))
+        return _to_the(expand(base), term.data, base)
     return {((term, 1),): Fraction(1)}
 
 
@@ -125,3 +129,28 @@ def content(polynomial: Polynomial) -> tuple[Fraction, Monomial]:
         if least and (least > 0 or positive(atom)):
             shared[atom] = least
     return scale, _sorted(shared)
+
+
+def divided(t: Term, inverse: Term) -> Term | None:
+    """A monomial m/P with the leading monomial of P taken out of m, or None if it is not in m.
+
+    With P = c·L + R and m = L·q this is q/c·(1 − R/P): one step of division, after which only
+    smaller monomials stand over P.
+    """
+    divisor = expand(inverse.args[0])
+    names = sorted({atom for monomial in divisor for atom, _ in monomial}, key=lambda a: a.key)
+
+    def exponents(monomial: Monomial) -> list[int]:
+        powers = dict(monomial)
+        return [powers.get(atom, 0) for atom in names]
+
+    leading = max(divisor, key=lambda m: (sum(exponents(m)), exponents(m)))
+    ((whole, coefficient),) = expand(t).items()
+    powers = dict(whole)
+    if any(powers.get(atom, 0) < k for atom, k in leading) or powers.get(inverse, 0) < 1:
+        return None
+    for atom, k in (*leading, (inverse, 1)):
+        powers[atom] -= k
+    quotient = monomial_term(_sorted(powers), coefficient / divisor[leading])
+    rest = {m: -c for m, c in divisor.items() if m != leading}
+    return mul(quotient, add(ONE, mul(to_term(rest), inverse)))

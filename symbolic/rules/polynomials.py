@@ -65,16 +65,26 @@ def _inverse(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
 
 @lru_cache(maxsize=200_000)
 def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bool:
-    """Whether two terms are one polynomial in their atoms, with a·(1/a) = 1 for ``nonzero``."""
+    """Whether two terms are one polynomial in their atoms, with a·(1/a) = 1 for ``nonzero``.
+
+    Such an a is an atom, or a sum: then the difference is multiplied by a power of it.
+    """
     if not (t.finite and target.finite) or t.shape or target.shape:
         return False
     atoms: dict[Term, int] = {}
-    for side in (t, target):
+    divisors = [a for a in nonzero if a.op == "add"]
+    for side in (t, target, *divisors):
         _atoms(_inverses_as_atoms(side), atoms)
     _, *gens = _polynomials(max(len(atoms), 1))
-    difference = _polynomial(_inverses_as_atoms(t), atoms, gens, gens[0] ** 0) - _polynomial(
-        _inverses_as_atoms(target), atoms, gens, gens[0] ** 0
-    )
+
+    def read(side: Term) -> Any:
+        return _polynomial(_inverses_as_atoms(side), atoms, gens, gens[0] ** 0)
+
+    difference = read(t) - read(target)
+    for divisor in divisors:
+        inverse = atoms.get(make("inverse of", (divisor,)))
+        if inverse is not None:
+            difference = _cleared(difference, 2 * inverse, read(divisor))
     if not difference:
         return True
     cancels = [atoms[a] for a in nonzero if a in atoms]
@@ -90,17 +100,31 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
     return not any(rest.values())
 
 
+def _cleared(polynomial: Any, place: int, divisor: Any) -> Any:
+    """divisor^k · polynomial, where the generator at ``place`` stands for 1/divisor."""
+    degree = max((monomial[place] for monomial in polynomial), default=0)
+    total = polynomial.ring.zero
+    for monomial, coefficient in polynomial.terms():
+        rest = (*monomial[:place], 0, *monomial[place + 1 :])
+        total += polynomial.ring({rest: coefficient}) * divisor ** (degree - monomial[place])
+    return total
+
+
 @cache
 def _inverses_as_atoms(t: Term) -> Term:
-    """The inverse of a sum is an atom of its own: ``inverse`` of that sum."""
+    """Inverses moved inward to the factors; that of a sum is an atom of its own."""
     if t.op in ("add", "mul"):
         return make(t.op, tuple(_inverses_as_atoms(arg) for arg in t.args))
-    if t.op == "power" and isinstance(t.data, int):
-        base = t.args[0]
-        if t.data < 0 and base.op == "add":
-            return power(make("inverse of", (base,)), -t.data)
-        return make("power", (_inverses_as_atoms(base),), t.data)
-    return t
+    if t.op != "power":
+        return t
+    base = t.args[0]
+    if t.data < 0 and base.op == "add":
+        return power(make("inverse of", (base,)), -t.data)
+    if t.data < 0 and base.op == "mul":
+        return make("mul", tuple(_inverses_as_atoms(power(arg, t.data)) for arg in base.args))
+    if t.data < 0 and base.op == "power":
+        return _inverses_as_atoms(power(base.args[0], t.data * base.data))
+    return make("power", (_inverses_as_atoms(base),), t.data)
 
 
 def ring(t: Term, target: Term, *nonzero: Term) -> Result:

@@ -8,11 +8,13 @@ from attnproof.judgement import against, opposite
 from attnproof.records import Expected, MeasuredEvidence, Status, UndecidedEvidence, Verdict
 
 
-def measured(status: Status, dtype: str = "float32", says: str = "") -> MeasuredEvidence:
+def measured(
+    status: Status, dtype: str = "float32", says: str = "", tolerance: float = 1.0
+) -> MeasuredEvidence:
     return MeasuredEvidence(
         says=says, implementation="torch", device="cpu", dtype=dtype, sizes={"n": 4}, seed=0,
         sampled="every entry", error="non-finite" if status == "non-finite" else 0.5,
-        tolerance=1.0, worst=(0,), seconds=0.0, status=status, reason="",
+        tolerance=tolerance, worst=(0,), seconds=0.0, status=status, reason="",
     )  # fmt: skip
 
 
@@ -41,10 +43,18 @@ def test_a_skipped_measurement_says_nothing_either_way() -> None:
 
 
 def test_a_false_statement_must_fail_in_every_dtype() -> None:
-    seen = (measured("violated", "float64"), measured("held", "bfloat16"))
+    seen = (measured("violated", "float64"), measured("held", "bfloat16", tolerance=0.4))
     assert against("refuted", "refuted", seen) == (
         "torch, cpu, bfloat16: held, and should have been violated",
     )
+
+
+def test_a_dtype_too_coarse_to_see_the_difference_is_excused() -> None:
+    fine, coarse = measured("violated", "float64"), measured("held", "bfloat16", tolerance=0.6)
+    assert not against("refuted", "refuted", (fine, coarse))
+    assert against("refuted", "refuted", (coarse,))
+    other = fine.model_copy(update={"implementation": "another"})
+    assert against("refuted", "refuted", (other, coarse))
 
 
 def test_one_false_conclusion_is_enough() -> None:
