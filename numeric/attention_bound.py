@@ -69,7 +69,7 @@ class AttentionBound:
         square = weights @ (v * v)
         spread = (weights * e * e).sum(-1, keepdim=True).sqrt()
         total = gamma(blocked_terms(n), u) + profile.operand
-        radius = 0 * spread
+        radius = spread * (square - output * output).clamp(min=0).sqrt()
         radius = radius + (stored_weight + total + rises * u) * square.sqrt()
         radius = radius + (total + (rises + 2) * u) * output.abs()
         radius = radius + profile.least * v.abs().sum(-2, keepdim=True)

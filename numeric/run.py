@@ -139,10 +139,11 @@ def run(
         one = replace(one, place=(head, *place) if heads > 1 else place)
         found = one if found is None else worse(found, one)
     assert found is not None
+    partly = reading.partly & set(implementation.replaced)
     return Measurement(
         says, implementation.name, str(task.device), str(dtype).removeprefix("torch."),
         task.sizes | ({"heads drawn": heads} if heads > 1 else {}), task.seed,
-        _sampled(task, claim.left, where, heads, reading.partly & set(implementation.replaced)), found.error, found.tolerance, found.place,
+        _sampled(task, claim.left, where, heads, partly), found.error, found.tolerance, found.place,
         perf_counter() - started, found.status, found.reason, f"{profile}; {_how(implementation)}",
     )  # fmt: skip
 

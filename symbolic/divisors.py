@@ -1,39 +1,95 @@
-"""Divisors of a statement that may be zero.
+"""Where a statement means what it says: divisors, roots and logarithms.
 
-The kernel's numbers have 1/0 = 0, so that every term has a value.  A proof then holds wherever
-no divisor of the statement is zero, and there it is the usual theorem.  Divisors that are
-positive by their form (a sum of exponentials, √ℓ) need no word; the others are listed.
+The kernel's numbers are total: 1/0 is 0, and a root or a logarithm of anything is some number.
+A proof is the usual theorem wherever no divisor of the statement is 0, no root is of a negative
+number and no logarithm of a number that is not positive.  What holds by its form (a sum of
+exponentials, √ℓ) needs no word; the rest is listed, inside stacks of layers too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from .derive import axis_cover, places, split_options
 from .normal_form.normaliser import Normaliser
 from .rules import Refused, sign
-from .scalars import entry
-from .terms import Term, postorder
+from .scalars import ZERO, entry, index
+from .terms import BINDERS, Term, instantiate, make
 
-__all__ = ["may_vanish"]
+__all__ = ["Condition", "conditions", "parts"]
+
+WANTED = {"not 0": 2, "at least 0": 1, "greater than 0": 2}
 
 
-def may_vanish(*terms: Term) -> tuple[Term, ...]:
-    """The divisors in the terms, as entries in normal form, that are not certainly positive."""
-    divisors = {
-        part.args[0]
-        for term in terms
-        for part in postorder(term)
-        if part.op == "power" and part.data < 0 and not part.loose
-    }
-    found: dict[Term, None] = {}
-    for divisor in sorted(divisors, key=lambda d: d.key):
-        splits = split_options(divisor)[0]
-        norm = Normaliser(splits)
-        cover = tuple(axis_cover(length, splits) for length in divisor.shape)
-        for place in places(divisor, cover):
-            try:
-                value = norm(entry(divisor, *place)).right
-            except Refused:
-                value = entry(divisor, *place)
-            if sign(value)[0] != 2:
-                found.setdefault(value)
+@dataclass(frozen=True)
+class Condition:
+    """A number, in normal form, and what it must be for the statement to mean what it says."""
+
+    value: Term
+    wanted: str
+
+    @property
+    def impossible(self) -> bool:
+        """The number is 0 everywhere and must not be."""
+        return self.value is ZERO and self.wanted != "at least 0"
+
+    @property
+    def told(self) -> str:
+        """The condition as a sentence."""
+        if self.wanted == "not 0" and self.value.op == "sum" and sign(self.value)[0] == 1:
+            return (
+                f"some term of {self.value!r} is not 0; where all are, as in a row of a mask that "
+                "keeps nothing, the proof counts 1/0 as 0"
+            )
+        convention = "; the proof counts 1/0 as 0" if self.wanted == "not 0" else ""
+        return f"{self.value!r} is {self.wanted}{convention}"
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """Every subterm, bodies of binders opened with names of their own."""
+    seen: set[Term] = set()
+    stack = [term]
+    while stack:
+        t = stack.pop()
+        if t in seen:
+            continue
+        seen.add(t)
+        yield t
+        if t.op not in BINDERS:
+            stack.extend(t.args)
+            continue
+        mark = t.key.hex()[:8]
+        opened = [index(f"layer#{mark}", t.args[0])]
+        if t.op == "iterate":
+            opened.append(make("var", (), (f"state#{mark}", "real"), t.shape))
+        stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
+
+
+def conditions(*terms: Term) -> tuple[Condition, ...]:
+    """The conditions in the terms that the form of a number does not settle."""
+    asked: dict[tuple[Term, str], None] = {}
+    for part in (p for term in terms for p in parts(term)):
+        if part.op == "power" and part.data < 0:
+            asked.setdefault((part.args[0], "not 0"))
+        elif part.op == "sqrt":
+            asked.setdefault((part.args[0], "at least 0"))
+        elif part.op == "log":
+            asked.setdefault((part.args[0], "greater than 0"))
+    found: dict[Condition, None] = {}
+    for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
+        for value in _entries(array):
+            if sign(value)[0] < WANTED[wanted]:
+                found.setdefault(Condition(value, wanted))
     return tuple(found)
+
+
+def _entries(array: Term) -> Iterator[Term]:
+    """The entries of an array at each index pattern, in normal form."""
+    splits = split_options(array)[0]
+    norm = Normaliser(splits)
+    for place in places(array, tuple(axis_cover(length, splits) for length in array.shape)):
+        try:
+            yield norm(entry(array, *place)).right
+        except Refused:
+            yield entry(array, *place)

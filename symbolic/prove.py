@@ -13,7 +13,7 @@ from collections import Counter
 from .decision import ClaimDecision, Decision, LinkProof
 from .derivation import Derivation, Witness
 from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
-from .divisors import may_vanish
+from .divisors import Condition, conditions
 from .kernel import Proof, Refused, close, proof_of_sign, replay
 from .normal_form.equations import chain
 from .normal_form.normaliser import Normaliser
@@ -55,7 +55,12 @@ def _decide(
             close(proof, granted(statement), _claimed(claim))
         except Refused as refused:
             proof, why = None, str(refused)
-    used = (*sorted(map(_told, proof.assumes)), *_divisors(claim)) if proof is not None else ()
+    used: tuple[str, ...] = ()
+    if proof is not None:
+        asked = _conditions(claim)
+        used = (*sorted(map(_told, proof.assumes)), *(f"reading: {c.told}" for c in asked))
+        if any(c.impossible for c in asked):
+            proof, why = None, "the statement divides by 0, or takes the logarithm of 0, everywhere"
     witness = None
     if proof is None and refuting:
         from .refute import refute
@@ -75,10 +80,9 @@ def _claimed(claim: Claim) -> tuple[object, ...]:
     return (claim.relation, claim.left, ZERO if claim.right is None else claim.right)
 
 
-def _divisors(claim: Claim) -> list[str]:
-    """The divisors that a reader must take to be nonzero."""
-    sides = [t for t in (claim.left, claim.right, claim.witness) if t is not None]
-    return [f"{divisor!r} is not 0 (the proof counts 1/0 as 0)" for divisor in may_vanish(*sides)]
+def _conditions(claim: Claim) -> tuple[Condition, ...]:
+    """What a reader must take for granted about divisors, roots and logarithms."""
+    return conditions(*(t for t in (claim.left, claim.right, claim.witness) if t is not None))
 
 
 def _told(assumption: tuple[str, Term]) -> str:

@@ -104,6 +104,9 @@ Polynomial = dict[tuple[Term, ...], int]
 
 
 def _expand(term: Term) -> Polynomial:
+    """The term as an integer polynomial; one that may be infinite is an atom as a whole."""
+    if not term.finite:
+        return {(term,): 1}
     value = number_of(term)
     if value is not None and value.denominator == 1:
         return {(): int(value)} if value else {}

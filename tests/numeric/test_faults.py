@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import llama_rotary
+from attnproof.numeric.profile import profile_of
 from attnproof.numeric.walk import Replacement
 from attnproof.symbolic.statement import equal
 from attnproof.theorems.definitions.rotary import rotate_half
@@ -107,3 +109,15 @@ def test_rotating_only_the_queries_is_violated() -> None:
     )
     for m in measure(only, scale="small", implementations=["eager"]):
         assert m.status == "violated"
+
+
+def test_positions_beyond_float32_are_in_the_bound_of_the_rotary_table() -> None:
+    (code,) = llama_rotary.implementations(CPU)
+    numbers = Arithmetic(profile_of(torch.float64, CPU))
+    positions = torch.tensor([2.0**24 + 1], dtype=torch.float64)
+    arrays = torch.ones(1, 2).double(), positions, torch.ones(1).double() / 1024
+    bound = code.bounds["rotate_half"].compute(*(numbers.exact(a) for a in arrays))
+    unmoved = code.bounds["rotate_half"].compute(
+        *(numbers.exact(a) for a in (arrays[0], positions - 1, arrays[2]))
+    )
+    assert bool((bound.error() > unmoved.error() + 2**-10).all())

@@ -220,6 +220,24 @@ def test_functions_keep_their_traits() -> None:
         assert {m.status for m in measure(stated(givens, body), scale="small")} == {status}
 
 
+def test_a_function_without_traits_sees_the_order() -> None:
+    def body(f: Any, X: Any, sigma: Any) -> Any:
+        return equal(f(X[sigma]), f(X))
+
+    for traits, status in ((("invariant",), "held"), ((), "violated")):
+        givens = {"f": function(2, traits=traits), "X": real(n, d), "sigma": permutation(n)}
+        assert {m.status for m in measure(stated(givens, body), scale="small")} == {status}
+
+
+def test_a_bound_as_large_as_the_values_says_nothing() -> None:
+    givens = {"x": real(n)}
+    lost = stated(givens, lambda x: equal((x + 1e6) + -1e6, x + 0))
+    found_ = {m.dtype: m for m in measure(lost, scale="small")}
+    assert (found_["float64"].status, found_["float32"].status) == ("held", "held")
+    assert found_["bfloat16"].status == "skipped"
+    assert "nothing could be told apart" in found_["bfloat16"].reason
+
+
 def test_the_same_seed_gives_the_same_numbers() -> None:
     first, second = (measure(PAIRS, scale="small", seed=7) for _ in range(2))
     other = measure(PAIRS, scale="small", seed=8)

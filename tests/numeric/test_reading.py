@@ -16,6 +16,7 @@ from attnproof.symbolic.givens import (
     boolean,
     frequencies,
     function,
+    injection,
     permutation,
     positions,
     real,
@@ -161,6 +162,21 @@ def test_sizes_differ_and_keys_outnumber_queries() -> None:
     lengths = sizes_of(Statement({"Q": real(H, n, ell)}, {}), scale_named("default"))
     assert lengths == {"n": 4096, "H": 8, "ell": 64}
     assert sizes_of(Statement({"Q": real(n, ell)}, {}), scale_named("large"))["n"] == 65_536
+
+
+def test_a_list_of_different_indices_is_shorter_than_its_range() -> None:
+    givens = {"S": real(r, ell), "T": real(r, d), "e": injection(r, n)}
+    for scale in ("small", "default", "large"):
+        lengths = sizes_of(Statement(givens, {}), scale_named(scale))
+        assert lengths["r"] < lengths["n"]
+
+
+def test_what_is_not_quite_orthogonal_carries_its_distance() -> None:
+    from attnproof.numeric.sample import _distance_to_orthogonal
+
+    g = torch.linalg.qr(torch.eye(8, dtype=torch.float64) + 0.3).Q
+    assert float(_distance_to_orthogonal(g).max()) < 1e-13
+    assert float(_distance_to_orthogonal(g * (1 + 1e-6)).min()) > 1e-6
 
 
 def test_what_is_absent_is_told_with_what_is_present() -> None:

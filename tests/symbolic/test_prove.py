@@ -26,7 +26,7 @@ from attnproof.symbolic import (
     real,
     sizes,
 )
-from attnproof.symbolic.divisors import may_vanish
+from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import decide
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
@@ -186,7 +186,33 @@ def test_induction_on_depth() -> None:
         assert decide(Statement(given, {"": claim}), refuting=False).verdict == expected
 
 
+def told(array: Array) -> list[str]:
+    return [condition.told for condition in conditions(array.term)]
+
+
 def test_divisors_that_may_vanish_are_listed() -> None:
-    assert may_vanish(attention(Q, K, V).term) == ()
-    assert len(may_vanish(masked_attention(Q, K, V, A["M"]).term)) == 1
-    assert [repr(t) for t in may_vanish((x / y).term)] == ["y[i0]"]
+    assert told(attention(Q, K, V)) == []
+    (mask,) = told(masked_attention(Q, K, V, A["M"]))
+    assert mask.startswith("some term of Σ_j")
+    assert told(x / y) == ["y[i0] is not 0; the proof counts 1/0 as 0"]
+
+
+def test_roots_and_logarithms_are_listed() -> None:
+    assert told(x**0.5) == ["x[i0] is at least 0"]
+    assert told((x * x) ** 0.5) == []
+    xp = x.__array_namespace__()
+    assert told(xp.log(x)) == ["x[i0] is greater than 0"]
+    assert told(xp.log(xp.exp(x))) == []
+
+
+def test_divisors_inside_a_stack_of_layers_are_listed() -> None:
+    (L,) = sizes("L", "layers")
+    found = told(iterate(L, x, lambda _, Y: x / Y))
+    assert len(found) == 1
+    assert "is not 0" in found[0]
+
+
+def test_a_statement_that_divides_by_zero_everywhere_is_not_proved() -> None:
+    assert verdict(equal(1 / (x - x), 0 * x)) == "undecided"
+    assert verdict(equal((x - x) / (x - x), 0 * x)) == "undecided"
+    assert verdict(equal(x / y - x / y, 0 * x)) == "proved"
