@@ -116,7 +116,8 @@ def permutation(n: Any) -> Given:
     """A permutation of the indices below n; ``X[σ]`` has row σ(i) of X as its row i."""
     (length,) = _shape((n,))
     traits = ("permutation", "injective")
-    return Given("permutation", (length,), length, traits, says="a permutation of 0..n-1")
+    says = f"a permutation of the indices below {length!r}"
+    return Given("permutation", (length,), length, traits, says=says)
 
 
 def injection(k: Any, n: Any) -> Given:

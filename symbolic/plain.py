@@ -46,7 +46,8 @@ def _text(t: Term, level: int) -> str:
     if t.op in BINDERS:
         return _binder(t)
     if t.op in _INFIX:
-        return _INFIX[t.op].join(_text(a, 1) for a in t.args)
+        text = _INFIX[t.op].join(_text(a, 2 if a.op in _INFIX else 1) for a in t.args)
+        return f"({text})" if level > 1 else text
     name = t.data[0] if t.op in ("call", "named") else t.op
     args = t.args[1:] if t.op == "named" else t.args
     return f"{name}({', '.join(_text(a, 0) for a in args)})"
@@ -60,8 +61,15 @@ def _sum(t: Term, level: int) -> str:
     return f"({text})" if level > 0 else text
 
 
+def _matmul(t: Term, level: int) -> str:
+    """A product of matrices; it associates to the left, so the right factor is closed."""
+    left, right = t.args
+    text = f"{_text(left, 1 if left.op == 'matmul' else 3)} @ {_text(right, 3)}"
+    return f"({text})" if level > 1 else text
+
+
 def _literal(t: Term) -> Term:
-    """A number under the broadcasting that makes it an array."""
+    """A term under the broadcasting that makes it a larger array."""
     return _literal(t.args[0]) if t.op == "broadcast" else t
 
 
@@ -69,7 +77,7 @@ def _product(t: Term, level: int) -> str:
     """Numbers stand first, a factor −1 as a sign, inverses as divisors."""
     numbers = [f.data for f in map(_literal, t.args) if f.op == "num"]
     value = prod(numbers, start=Fraction(1))
-    factors = [f for f in t.args if _literal(f).op != "num"]
+    factors = [f for f in map(_literal, t.args) if f.op != "num"]
     above = [_text(f, 2) for f in factors if not _inverted(f)]
     below = [_text(f.args[0], 3) for f in factors if _inverted(f)]
     if abs(value) != 1 or not above:
@@ -116,7 +124,7 @@ _FORMS: dict[str, Callable[[Term, int], str]] = {
     "entry": lambda t, _: f"{_text(t.args[0], 3)}[{', '.join(_text(a, 0) for a in t.args[1:])}]",
     "indicator": lambda t, _: f"[{_text(t.args[0], 0)}]",
     "inverse": lambda t, _: f"{_text(t.args[0], 3)}⁻¹",
-    "matmul": lambda t, _: f"{_text(t.args[0], 3)} @ {_text(t.args[1], 3)}",
+    "matmul": _matmul,
     "permute": _permuted,
     "gather": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data}{_text(t.args[1], 0)}]",
     "broadcast": lambda t, level: _text(t.args[0], level),

@@ -27,7 +27,10 @@ ell, d = sizes("ell d", "features")
         "u": positions(r), "v": positions(n), "s": positions(),
         "m": real(H, says="one slope for each head"),
     },
-    sources=("Press, Smith and Lewis 2022 (ALiBi), section 3", "Shaw et al. 2018, eq. 3"),
+    sources=(
+        "Press, Smith and Lewis 2022 (ALiBi), section 3",
+        "Raffel et al. 2020 (T5), section 2.1, for a bias of the offset",
+    ),
 )  # fmt: skip
 def statement(
     b: Function, Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, m: Array

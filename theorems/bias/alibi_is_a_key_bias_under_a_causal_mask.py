@@ -17,7 +17,9 @@ ell, d = sizes("ell d", "features")
         "Q": real(H, n, ell), "K": real(H, n, ell), "V": real(H, n, d),
         "m": real(H, says="one slope for each head"),
     },
-    sources=("Press, Smith and Lewis 2022 (ALiBi), section 3",),
+    sources=(
+        "Press, Smith and Lewis 2022 (ALiBi), section 3, for the bias; their code has the key form",
+    ),
 )  # fmt: skip
 def statement(Q: Array, K: Array, V: Array, m: Array) -> Claim:
     """−m |i − j| and m·j differ by m·i wherever j <= i: one constant a row, which cancels."""

@@ -68,7 +68,9 @@ def self_attention(tokens: Any, to_query: Any, to_key: Any, to_value: Any) -> An
 
 @definition(r"\operatorname{MultiHead}")
 def multi_head(tokens: Any, to_query: Any, to_key: Any, to_value: Any, output: Any) -> Any:
-    r"""Σ_h Att(X W_Q^h, X W_K^h, X W_V^h) W_O^h, one matrix a head: W: (H, p, ℓ), W_O: (H, d, p).
+    r"""Σ_h Att(X W_Q^h, X W_K^h, X W_V^h) W_O^h, one matrix a head.
+
+    X: (n, p), W_Q, W_K: (H, p, ℓ), W_V: (H, p, d), W_O: (H, d, e).
 
     Vaswani et al. 2017, section 3.2.2; Ganev, Remark 2.4.
     """

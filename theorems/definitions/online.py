@@ -24,7 +24,7 @@ def summary(scores: Any, values: Any, shift: Any) -> Summary:
 def merge(first: Summary, second: Summary) -> Summary:
     r"""The summary of two blocks together, at the larger of their shifts.
 
-    Milakov and Gimelshein 2018, section 3.1.
+    Milakov and Gimelshein 2018, section 3.1; with the outputs, Dao et al. 2022, section 3.1.
     """
     (m1, z1, o1), (m2, z2, o2) = first, second
     xp = array_namespace(o1, o2)

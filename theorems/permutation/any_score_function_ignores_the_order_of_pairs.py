@@ -24,7 +24,7 @@ ell, d = sizes("ell d", "features")
         "h": function(1, 1, says="any function of a query and a key"),
         "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n),
     },
-    sources=("document 000, list form",),
+    sources=("document 000, list form", "Ganev, section 2.7"),
     claims=("B2",),
 )  # fmt: skip
 def statement(h: Function, Q: Array, K: Array, V: Array, sigma: Array) -> Claim:

@@ -22,7 +22,10 @@ def statement(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
             "the columns of the scores move with the keys",
             softmax((Q @ K.mT / ell**0.5)[:, sigma]) @ V[sigma],
         ),
-        ("softmax moves with its columns", softmax(Q @ K.mT / ell**0.5)[:, sigma] @ V[sigma]),
+        (
+            "softmax commutes with a permutation of the columns",
+            softmax(Q @ K.mT / ell**0.5)[:, sigma] @ V[sigma],
+        ),
         ("σ meets every key once", attention(Q, K, V)),
     )
 

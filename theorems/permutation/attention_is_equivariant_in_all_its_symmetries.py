@@ -39,7 +39,7 @@ def statement(Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, 
             softmax(Q @ K.mT / root)[tau][:, sigma] @ (V[sigma] @ h),
         ),
         ("σᵀσ = 1", softmax(Q @ K.mT / root)[tau] @ (V @ h)),
-        ("the product is associative", attention(Q, K, V)[tau] @ h),
+        ("the product is associative; definition", attention(Q, K, V)[tau] @ h),
     )
 
 

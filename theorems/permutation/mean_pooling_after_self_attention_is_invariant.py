@@ -15,7 +15,10 @@ p, ell, d = sizes("p ell d", "features")
         "X": real(n, p), "W_Q": real(p, ell), "W_K": real(p, ell), "W_V": real(p, d),
         "sigma": permutation(n),
     },
-    sources=("document 001, point clouds", "Zaheer et al. 2017 (Deep Sets), theorem 2"),
+    sources=(
+        "document 001, point clouds",
+        "cf. Zaheer et al. 2017 (Deep Sets), theorem 2, the easy direction",
+    ),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     """An equivariant map followed by the mean over tokens is a function of the multiset."""

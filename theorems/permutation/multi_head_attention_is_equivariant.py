@@ -14,10 +14,10 @@ p, ell, d, e = sizes("p ell d e", "features")
         "X": real(n, p), "W_Q": real(H, p, ell), "W_K": real(H, p, ell), "W_V": real(H, p, d),
         "W_O": real(H, d, e), "sigma": permutation(n),
     },
-    sources=("Vaswani et al. 2017, section 3.2.2", "Ganev, section 2.5"),
+    sources=("Vaswani et al. 2017, section 3.2.2", "Ganev, Remark 2.4"),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, sigma: Array) -> Claim:
-    """H heads of any widths, summed through their output matrices, move with the tokens."""
+    """H heads, their outputs summed through H matrices (side by side times one), move along."""
     return equal(multi_head(X[sigma], W_Q, W_K, W_V, W_O), multi_head(X, W_Q, W_K, W_V, W_O)[sigma])
 
 

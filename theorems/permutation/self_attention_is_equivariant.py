@@ -32,7 +32,7 @@ def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> dic
         "together": chain(
             self_attention(moved, W_Q, W_K, W_V),
             (
-                "projections",
+                "definition, projections",
                 softmax(Q[sigma] @ K[sigma].mT / ell**0.5) @ V[sigma],
             ),
             ("scores", softmax(S[sigma][:, sigma]) @ V[sigma]),

@@ -19,7 +19,7 @@ from attnproof.theorems.definitions.rotary import rotate
 
 
 @theorem(
-    "⟨R_m q, R_n k⟩ = ⟨q, R_{n−m} k⟩",
+    "⟨R_u q, R_v k⟩ = ⟨q, R_{v−u} k⟩",
     given={
         "Q": real(n, 2 * B), "K": real(n, 2 * B), "u": positions(n), "v": positions(n),
         "omega": frequencies(B),

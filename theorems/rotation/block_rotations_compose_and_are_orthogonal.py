@@ -11,7 +11,7 @@ from attnproof.theorems.definitions.rotary import block_rotation
 @theorem(
     "Block-diagonal rotations compose by adding angles and are orthogonal",
     given={"a": angle(B), "b": angle(B), "x": real(2 * B), "y": real(2 * B)},
-    sources=("Su et al. 2021 (RoFormer), eq. 15 and section 3.4.1",),
+    sources=("Su et al. 2021 (RoFormer), eq. 15 and what follows eq. 16",),
 )
 def statement(a: Array, b: Array, x: Array, y: Array) -> dict[str, Claim]:
     """For B blocks with B angles, as one 2B × 2B matrix."""

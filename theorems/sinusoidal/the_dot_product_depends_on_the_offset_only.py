@@ -14,7 +14,7 @@ r, n = sizes("r n", "tokens")
     given={
         "p": positions(r), "q": positions(n), "s": positions(), "omega": frequencies(B),
     },
-    sources=("document 000, sinusoidal embedding", "Ganev, Example 3.6"),
+    sources=("cf. document 000, sinusoidal embedding",),
     claims=("B16",),
 )  # fmt: skip
 def statement(p: Array, q: Array, s: Array, omega: Array) -> dict[str, Claim]:

@@ -15,7 +15,7 @@ r, k, n = sizes("r k n", "tokens")
     claims=("GS2.6.1",),
 )
 def statement(S: Array, e: Array) -> Claim:
-    """e lists the k >= 1 kept places in any order, so the mask is any non-empty one."""
+    """e lists the k >= 1 kept places: any non-empty mask, one for all rows (or r = 1)."""
     xp = array_namespace(S)
     kept = xp.isin(xp.arange(S.shape[1]), e)
     places = xp.eye(S.shape[1])[e]

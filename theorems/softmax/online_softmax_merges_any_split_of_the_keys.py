@@ -2,7 +2,7 @@
 
 from array_api_compat import array_namespace
 
-from attnproof.symbolic import Array, Claim, equal, index_map, real, sizes, theorem
+from attnproof.symbolic import Array, Claim, boolean, equal, index_map, real, sizes, theorem
 from attnproof.theorems.definitions.attention import softmax
 from attnproof.theorems.definitions.online import merge, summary
 
@@ -22,7 +22,7 @@ block = {
     given={
         **block,
         "s": real(n), "V": real(n, d), "t": real(m), "W": real(m, d),
-        "c": index_map(n, B), "mu": real(B, says="one shift for each block"),
+        "M": boolean(n), "c": index_map(n, B), "mu": real(B, says="one shift for each block"),
         "nu": real(says="the final shift"),
     },
     sources=(
@@ -33,13 +33,14 @@ block = {
 def statement(
     m1: Array, m2: Array, m3: Array, z1: Array, z2: Array, z3: Array,
     o1: Array, o2: Array, o3: Array,
-    s: Array, V: Array, t: Array, W: Array, c: Array, mu: Array, nu: Array,
+    s: Array, V: Array, t: Array, W: Array, M: Array, c: Array, mu: Array, nu: Array,
 ) -> dict[str, Claim]:  # fmt: skip
     """A block is (shift, Σ exp(s − shift), Σ exp(s − shift) v); the shift is free.
 
-    Merging takes the larger shift.  It is associative, the block of no keys (−inf, 0, 0) is its
-    unit on both sides, two blocks merge into the block of their keys, and any assignment c of
-    the keys to B blocks, with any shift for each, ends in softmax(s) V.
+    Merging takes the larger shift.  For blocks with finite shifts it is associative, and the
+    block of no keys (−inf, 0, 0) is its unit on both sides.  Two blocks merge into the block of
+    their keys; any split of the keys in two, with any shifts, merges into softmax(s) V.  So, by
+    associativity, does any tree of merges; and B blocks brought to one final shift at once do.
     """
     xp = array_namespace(V)
     a, b, g = (m1, z1, o1), (m2, z2, o2), (m3, z3, o3)
@@ -54,8 +55,12 @@ def statement(
     one = summary(xp.concat((s, t)), xp.concat((V, W)), xp.maximum(m1, m2))
     for name, left, right in zip(names[1:], two[1:], one[1:], strict=True):
         claims[f"two blocks are one: {name}"] = equal(left, right)
+    first, rest = (xp.where(kept, s, -xp.inf) for kept in (M, ~M))
+    whole = softmax(s) @ V
+    _, normaliser, output = merge(summary(first, V, m1), summary(rest, V, m2))
+    claims["any split in two"] = equal(output / normaliser, whole)
     normaliser, output = merged_blocks(s, V, c, mu, nu)
-    claims["any split into any number of blocks"] = equal(output / normaliser, softmax(s) @ V)
+    claims["any split into any number of blocks at once"] = equal(output / normaliser, whole)
     return claims
 
 
