@@ -12,7 +12,8 @@ LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems
 run: $(VENV)/.run
 	$(BIN)/attnproof run --html report --json report/results.json
 
-test: lint types tests
+test: $(VENV)/.dev
+	$(MAKE) --keep-going lint types tests  # one finding must not hide the others
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

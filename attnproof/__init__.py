@@ -34,10 +34,21 @@ if TYPE_CHECKING:
     from .symbolic.statement import chain as chain
     from .symbolic.statement import equal as equal
     from .symbolic.statement import exists as exists
+    from .symbolic.statement import iterate as iterate
     from .symbolic.statement import theorem as theorem
     from .theorems.definitions.attention import attention as attention
+    from .theorems.definitions.attention import biased_attention as biased_attention
+    from .theorems.definitions.attention import causal as causal
     from .theorems.definitions.attention import masked_attention as masked_attention
+    from .theorems.definitions.attention import multi_head as multi_head
+    from .theorems.definitions.attention import self_attention as self_attention
     from .theorems.definitions.attention import softmax as softmax
+    from .theorems.definitions.bias import alibi as alibi
+    from .theorems.definitions.rotary import block_rotation as block_rotation
+    from .theorems.definitions.rotary import rotate as rotate
+    from .theorems.definitions.rotary import rotate_half as rotate_half
+    from .theorems.definitions.rotary import rotation as rotation
+    from .theorems.definitions.sinusoidal import sinusoidal as sinusoidal
 
 __version__ = "0.1.0"
 
@@ -52,9 +63,16 @@ _HOMES = {
     ),
     "symbolic.prove": ("decide",),
     "symbolic.statement": (
-        "Claim", "Statement", "Theorem", "all_positive", "chain", "equal", "exists", "theorem",
+        "Claim", "Statement", "Theorem", "all_positive", "chain", "equal", "exists",
+        "iterate", "theorem",
     ),
-    "theorems.definitions.attention": ("attention", "masked_attention", "softmax"),
+    "theorems.definitions.attention": (
+        "attention", "biased_attention", "causal", "masked_attention", "multi_head",
+        "self_attention", "softmax",
+    ),
+    "theorems.definitions.bias": ("alibi",),
+    "theorems.definitions.rotary": ("block_rotation", "rotate", "rotate_half", "rotation"),
+    "theorems.definitions.sinusoidal": ("sinusoidal",),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

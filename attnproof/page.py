@@ -8,6 +8,7 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 from .records import (
+    READING,
     Formula,
     LinkRecord,
     MeasuredEvidence,
@@ -39,6 +40,8 @@ def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[st
     yield f"{record.id} ({record.subject})"
     yield ""
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
+    if record.verdict == record.expected and not record.ok:
+        expected = "the expected verdict, but its numbers or its twin are not"
     sizes = ", ".join(size.name for size in record.sizes)
     for_all = f", for all {sizes} ≥ 1" if sizes and record.verdict == "proved" else ""
     yield from _filled(f"{sign(record.verdict)}{for_all} ({expected})", 0)
@@ -110,7 +113,8 @@ def _chain(chain: Sequence[LinkRecord], steps: Sequence[Sequence[str]]) -> Itera
             yield from _filled(link.left.text, 4, 2)
         says, last = link.says, link.right
         yield from _filled(f"{link.relation} {link.right.text}", 2, 4)
-        proved = f"{link.steps} kernel steps" if link.proved else f"not proved: {link.why_not}"
+        count = f"{link.steps} kernel step{'' if link.steps == 1 else 's'}"
+        proved = count if link.proved else f"not proved: {link.why_not}"
         yield from _filled(f"[{link.reason + '; ' if link.reason else ''}{proved}]", 8, 1)
         yield from steps[number] if number < len(steps) else ()
 
@@ -125,7 +129,9 @@ def _assumptions(record: TheoremRecord) -> Iterator[str]:
     proofs = [e for e in record.evidence if isinstance(e, ProvedEvidence)]
     used = dict.fromkeys(assumption for proof in proofs for assumption in proof.assumptions)
     if proofs:
-        yield from _filled(", ".join(used) or "none")
+        yield from _filled(", ".join(a for a in used if not a.startswith(READING)) or "none")
+    for reading in (a.removeprefix(READING) for a in used if a.startswith(READING)):
+        yield from _filled(f"Reading: {reading}", 2, 2)
 
 
 def _witnesses(record: TheoremRecord | TwinRecord) -> Iterator[str]:
@@ -134,7 +140,7 @@ def _witnesses(record: TheoremRecord | TwinRecord) -> Iterator[str]:
             w = evidence.witness
             yield from _filled(f"{evidence.says}: {w.text}".removeprefix(": "), 4, 2)
             at = f", at entry {w.place}" if w.place else ""
-            yield from _filled(f"a gap of more than {w.gap}{at}, by {w.certified_by}", 4, 2)
+            yield from _filled(f"a gap of at least {w.gap}{at}, by {w.certified_by}", 4, 2)
 
 
 def _undecided(record: TheoremRecord | TwinRecord) -> Iterator[str]:

@@ -13,14 +13,16 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 __all__ = [
-    "SCHEMA_VERSION", "BrokenFile", "Evidence", "Formula", "GivenRecord", "LinkRecord", "Machine",
-    "MeasuredEvidence", "MeetingRecord", "OptionsRecord", "ProvedEvidence", "RefutedEvidence",
-    "Results",
+    "READING", "SCHEMA_VERSION", "BrokenFile", "DefinitionRecord", "Evidence", "Formula",
+    "GivenRecord", "LinkRecord", "Machine", "MeasuredEvidence", "MeetingRecord", "OptionsRecord",
+    "ProvedEvidence", "RefutedEvidence", "Results",
     "SizeRecord", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "Verdict", "WitnessRecord",
     "schema_text",
 ]  # fmt: skip
 
 SCHEMA_VERSION: Final = 1
+
+READING: Final = "reading: "  # so begins an assumption that tells how a divisor is to be read
 
 Verdict = Literal["proved", "refuted", "undecided"]
 Expected = Literal["proved", "refuted"]
@@ -39,6 +41,14 @@ class Formula(Record):
 
     latex: str
     text: str
+
+
+class DefinitionRecord(Record):
+    """A named definition that a statement uses."""
+
+    name: str
+    formula: Formula = Field(description="The name, applied, = what it stands for.")
+    words: str = Field(description="What it is, in words; may be empty.")
 
 
 class SizeRecord(Record):
@@ -106,7 +116,7 @@ class WitnessRecord(Record):
     place: tuple[int, ...]
     left: str
     right: str
-    gap: str = Field(description="A number that |left - right| certainly exceeds.")
+    gap: str = Field(description="A number that |left - right| certainly reaches.")
     certified_by: str
 
 
@@ -224,6 +234,9 @@ class Results(Record):
     seconds: float = Field(ge=0)
     machine: Machine
     options: OptionsRecord
+    definitions: tuple[DefinitionRecord, ...] = Field(
+        default=(), description="What the names in the statements stand for."
+    )
     theorems: tuple[TheoremRecord, ...]
     broken: tuple[BrokenFile, ...]
     unfinished: tuple[str, ...] = Field(description="Ids that an interrupted run did not reach.")

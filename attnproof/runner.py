@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from . import __version__, translate
 from .catalogue import Catalogue, Entry, Source, failure
+from .defined import definitions
 from .judgement import against, opposite
 from .machine import machine
 from .records import (
@@ -172,6 +174,14 @@ def _outcomes(entries: tuple[Entry, ...], options: Options) -> Iterator[Outcome]
     yield from Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(work)
 
 
+def _statements(entries: list[Entry]) -> Iterator[Statement]:
+    """The statements and twins of entries that were checked, and so can be built."""
+    for entry in entries:
+        with suppress(Exception):
+            yield entry.theorem.statement
+            yield entry.theorem.twin
+
+
 def run(
     catalogue: Catalogue,
     options: Options,
@@ -189,11 +199,12 @@ def run(
     tell = tell or _silent
     for file in broken:
         tell(file)
-    done = 0
+    done, checked = 0, list[Entry]()
     try:
         for outcome in _outcomes(catalogue.entries, options):
             if isinstance(outcome, TheoremRecord):
                 theorems.append(outcome)
+                checked.append(catalogue.entries[done])
             else:
                 broken.append(outcome)
             done += 1
@@ -215,6 +226,7 @@ def run(
             seed=options.seed,
             jobs=options.jobs,
         ),
+        definitions=definitions(_statements(checked)),
         theorems=tuple(theorems),
         broken=tuple(broken),
         unfinished=unfinished,

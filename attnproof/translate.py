@@ -26,7 +26,7 @@ from .records import (
 
 if TYPE_CHECKING:
     from .numeric.measurement import Measurement
-    from .symbolic.decision import ClaimDecision, Decision, Witness
+    from .symbolic.decision import ClaimDecision, Decision, LinkProof, Witness
     from .symbolic.givens import Given
     from .symbolic.statement import Claim, Statement
     from .symbolic.terms import Term
@@ -130,27 +130,31 @@ def chain(decision: Decision) -> tuple[LinkRecord, ...]:
             seconds=link.seconds,
             proved=link.proved,
             why_not=link.why_not,
-            meeting=tuple(_meeting(place, value) for place, value in link.meeting),
+            meeting=tuple(_meeting(link, *met) for met in link.meeting),
         )
         for claim in decision.claims
         for link in claim.links
     )
 
 
-def _meeting(place: tuple[Term, ...], value: Term) -> MeetingRecord:
-    """The meeting of both sides, its generic indices under the usual letters."""
-    from .symbolic.latex import latex
+def _meeting(link: LinkProof, place: tuple[Term, ...], value: Term) -> MeetingRecord:
+    """The meeting of both sides, its generic indices under letters that nothing else has."""
+    from .symbolic.latex import index_letter, latex, names_in
+    from .symbolic.plain import plain
     from .symbolic.scalars import index
     from .symbolic.terms import free, substitute
 
+    names = set(names_in(link.left, link.right))
     generic = [v for i in place for v in sorted(free(i), key=repr) if v.op == "index"]
-    taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(value)}
-    letters = [letter for letter in "ijhgfrstuvw" if letter not in taken]
-    for old, letter in zip(dict.fromkeys(generic), letters, strict=False):
-        new = index(letter, old.args[0])
+    for old in dict.fromkeys(generic):
+        if old in names:
+            continue
+        new = index(index_letter(old.args[0], names), old.args[0])
+        names.add(new)
         place = tuple(substitute(i, old, new) for i in place)
         value = substitute(value, old, new)
-    return MeetingRecord(entry=", ".join(map(latex, place)), value=formula(value))
+    told = Formula(latex=latex(value, names), text=plain(value))
+    return MeetingRecord(entry=", ".join(latex(i) for i in place), value=told)
 
 
 def evidence(decision: Decision) -> tuple[Evidence, ...]:

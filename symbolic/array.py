@@ -60,6 +60,22 @@ class Array:
 
     __hash__ = object.__hash__
 
+    def __getattr__(self, name: str) -> Any:
+        from . import namespace
+
+        hint = ""
+        if name in namespace.__all__:
+            hint = f"; write xp.{name}(x, ..) with xp = array_namespace(x)"
+        raise AttributeError(f"a symbolic array has no method {name!r}{hint}")
+
+    @classmethod
+    def __torch_function__(cls, func: Any, *_: Any) -> Any:
+        name = getattr(func, "__name__", "this function")
+        raise TypeError(
+            f"torch.{name} was given a symbolic array; write xp.{name}(..) with "
+            "xp = array_namespace(x) from array_api_compat, and the line runs on both"
+        )
+
     def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
         from . import namespace
 

@@ -60,7 +60,7 @@ class Witness:
 
     ``sizes`` and ``values`` are exact (ints, Fractions, nested lists of them); ``left`` and
     ``right`` are the two sides at ``place`` as short decimals, ``gap`` a number that
-    |left - right| certainly exceeds, and ``text`` one line a person reads.
+    |left - right| is at least, and ``text`` one line a person reads.
     """
 
     sizes: dict[str, int]

@@ -15,7 +15,7 @@ from .derive import axis_cover, places, split_options
 from .normal_form.normaliser import Normaliser
 from .rules import Refused, sign
 from .scalars import ZERO, entry, index
-from .terms import BINDERS, Term, instantiate, make
+from .terms import BINDERS, Term, free, instantiate, make, substitute
 
 __all__ = ["Condition", "conditions", "parts"]
 
@@ -37,13 +37,23 @@ class Condition:
     @property
     def told(self) -> str:
         """The condition as a sentence."""
+        shown = _lettered(self.value)
         if self.wanted == "not 0" and self.value.op == "sum" and sign(self.value)[0] == 1:
             return (
-                f"some term of {self.value!r} is not 0; where all are, as in a row of a mask that "
+                f"some term of {shown!r} is not 0; where all are, as in a row of a mask that "
                 "keeps nothing, the proof counts 1/0 as 0"
             )
         convention = "; the proof counts 1/0 as 0" if self.wanted == "not 0" else ""
-        return f"{self.value!r} is {self.wanted}{convention}"
+        return f"{shown!r} is {self.wanted}{convention}"
+
+
+def _lettered(t: Term) -> Term:
+    """The generic indices of a term under letters that are free in it."""
+    taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(t)}
+    letters = (letter for letter in "ihgrsuvwxyz" if letter not in taken)
+    for old in sorted((v for v in free(t) if v.op == "index"), key=lambda v: str(v.data)):
+        t = substitute(t, old, index(next(letters), old.args[0]))
+    return t
 
 
 def parts(term: Term) -> Iterator[Term]:

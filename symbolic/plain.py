@@ -90,9 +90,10 @@ def _inverted(t: Term) -> bool:
     return t.op == "power" and t.data == -1
 
 
-def _power(t: Term, _: int) -> str:
+def _power(t: Term, level: int) -> str:
     base = _text(t.args[0], 3)
-    return f"1/{base}" if _inverted(t) else f"{base}^{t.data}"
+    text = f"1/{base}" if _inverted(t) else f"{base}^{t.data}"
+    return f"({text})" if level > 2 else text
 
 
 def _permuted(t: Term, _: int) -> str:

@@ -174,9 +174,9 @@ class Theorem:
         for says, claim in claims.items():
             if not isinstance(claim, Claim):
                 raise TypeError(
-                    f"{self.path.name}: {body.__name__} returned {type(claim).__name__} "
-                    f"{says or ''}; return equal(..), chain(..), all_positive(..), exists(..), "
-                    "or a dict of them"
+                    f"{self.path.name}: {body.__name__} returned {type(claim).__name__}"
+                    f"{f' as {says!r}' if says else ''}; return equal(..), chain(..), "
+                    "all_positive(..), exists(..), or a dict of them"
                 )
         used, pairs = set(wanted), []
         if self.assume is not None:

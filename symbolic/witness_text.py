@@ -31,14 +31,21 @@ def _middle(x: Any) -> Fraction:
 def decimal(x: Any, digits: int = 3) -> str:
     """A certified number, cut after some digits; "…" marks the cut.
 
+    A ball that closes in on a whole number prints as that number.
+
     >>> from flint import fmpq
     >>> decimal(fmpq(2, 3)), decimal(arb(2).sqrt())
     ('2/3', '1.414…')
+    >>> decimal(arb(2).sin() ** 2 + arb(2).cos() ** 2), decimal(arb("1e-15") + 1)
+    ('1', '1.000…')
     """
     exact = fraction(number(x))
     if exact is not None and exact.denominator < 1000:
         return str(exact)
     value = _middle(x)
+    near = round(value)
+    if abs(value - near) * 10**12 < 1 and arb(number(x)).contains(near):
+        return str(near)
     places = digits
     while value and abs(value) * 10**places < 100 and places < digits + 60:
         places += 1

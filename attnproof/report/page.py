@@ -46,8 +46,8 @@ def render(results: Results) -> str:
     )
     environment.globals.update(
         signs=view.SIGNS, derivations=view.derivations, measured=view.measured, steps=view.steps,
-        used_rules=view.used_rules, assumptions=view.assumptions, notation=NOTATION, inputs=inputs,
-        conclusion=conclusion,
+        used_rules=view.used_rules, assumptions=view.assumptions, readings=view.readings,
+        statuses=view.statuses, notation=NOTATION, inputs=inputs, conclusion=conclusion,
     )  # fmt: skip
     try:
         template = environment.get_template("page.html.j2")

@@ -11,6 +11,7 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 from ..records import (
+    READING,
     GivenRecord,
     LinkRecord,
     MeasuredEvidence,
@@ -25,8 +26,8 @@ from .formula import formula_html
 
 __all__ = [
     "SIGNS", "Derivation", "Measured", "assumptions", "axis_latex", "counts", "derivations",
-    "given_html", "linked", "measured", "minus", "number", "paragraphs", "prose", "scientific",
-    "sizes_html", "steps", "subjects", "used_rules",
+    "given_html", "linked", "measured", "minus", "number", "paragraphs", "prose", "readings",
+    "scientific", "sizes_html", "statuses", "steps", "subjects", "used_rules",
 ]  # fmt: skip
 
 SIGNS = {
@@ -191,13 +192,16 @@ def used_rules(links: Iterable[LinkRecord]) -> str:
 
 
 def prose(text: str) -> Markup:
-    """Words in which u_i and R_{n−m} have real subscripts, and <= is one sign."""
-    text = text.replace("<=", "≤").replace(">=", "≥")
-    parts = re.split(r"(?<=(?<![\w])\w)_(\{[^{}]*\}|[^\W_](?!\w))", text)
-    return Markup("").join(
-        Markup("<sub>{}</sub>").format(part.strip("{}")) if k % 2 else escape(part)
-        for k, part in enumerate(parts)
-    )
+    """Words in which u_i, W_Q^h and R_{n−m} have real indices, and <=, -> are one sign."""
+    text = text.replace("<=", "≤").replace(">=", "≥").replace(" -> ", " → ").replace("``", "")
+    index = r"(?<=(?<![\w])\w)_(\{[^{}]*\}|[^\W_](?!\w))(?:\^([^\W_])(?!\w))?"
+    told, done = Markup(""), 0
+    for found in re.finditer(index, text):
+        told += escape(text[done : found.start()])
+        told += Markup("<sub>{}</sub>").format(found[1].strip("{}"))
+        told += Markup("<sup>{}</sup>").format(found[2]) if found[2] else Markup("")
+        done = found.end()
+    return told + escape(text[done:])
 
 
 def paragraphs(text: str) -> list[Markup]:
@@ -212,9 +216,25 @@ def minus(text: str) -> str:
 
 def assumptions(statement: Statement) -> list[str]:
     """What its proof used, each once, with Greek letters for Greek names."""
+    return [text for text in _assumed(statement) if not text.startswith(READING)]
+
+
+def readings(statement: Statement) -> list[str]:
+    """How its divisors are to be read, in words."""
+    told = (text for text in _assumed(statement) if text.startswith(READING))
+    return [text.removeprefix(READING) for text in told]
+
+
+def _assumed(statement: Statement) -> list[str]:
     told = [a for e in statement.evidence if e.kind == "proved" for a in e.assumptions]
     words = r"\b(" + "|".join(_GREEK) + r")\b"
     return [re.sub(words, lambda m: _GREEK[m.group()], a) for a in dict.fromkeys(told)]
+
+
+def statuses(statement: Statement) -> str:
+    """What its measurements came to: 12 violated, 1 skipped."""
+    told = Counter(e.status for e in statement.evidence if isinstance(e, MeasuredEvidence))
+    return ", ".join(f"{count} {status}" for status, count in told.most_common())
 
 
 def linked(text: str) -> Markup:

@@ -21,8 +21,10 @@ from .claims import (
     unfolded_latex,
 )  # fmt: skip
 from .names import name_latex
+from .opening import letter as index_letter
+from .opening import names_in
 
 __all__ = [
-    "NOTATION", "chain_latex", "claim_latex", "givens_latex", "latex", "membership", "name_latex",
-    "sizes_latex", "statement_latex", "unfolded_latex",
+    "NOTATION", "chain_latex", "claim_latex", "givens_latex", "index_letter", "latex",
+    "membership", "name_latex", "names_in", "sizes_latex", "statement_latex", "unfolded_latex",
 ]  # fmt: skip

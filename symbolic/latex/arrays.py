@@ -36,7 +36,8 @@ class Printer(TruthPrinter):
     def op_matmul(self, t: Term) -> Piece:
         left, right = t.args
         part = self.piece(right)
-        row = rf"{self(left, ATOM)}^{{\top}}" if left.ndim == 1 else self(left, FACTOR, last=False)
+        close = ATOM if left.op == "gather" else FACTOR  # (σX)W is not σ(XW)
+        row = rf"{self(left, ATOM)}^{{\top}}" if left.ndim == 1 else self(left, close, last=False)
         return Piece(joined([row, wrap(part, FACTOR)]), FACTOR, open=part.open)
 
     def op_permute(self, t: Term) -> Piece:

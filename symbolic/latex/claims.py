@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from ..givens import Given
 from ..statement import Claim, Statement
-from ..terms import Term, free, make
+from ..terms import Term, make
 from .arrays import Printer
 from .names import SUM, bracket, name_latex, text_latex
-from .opening import core, letter, needs_entries, opened
+from .opening import core, letter, names_in, needs_entries, opened
 
 __all__ = [
     "NOTATION", "chain_latex", "claim_latex", "givens_latex", "latex", "membership", "sizes_latex",
@@ -18,20 +18,35 @@ __all__ = [
 ]  # fmt: skip
 
 NOTATION: tuple[tuple[str, str], ...] = (
-    (r"\sigma X", "the rows of X moved by σ: its row i is row σ(i) of X"),
+    (
+        r"\sigma X",
+        (
+            "the rows of X moved by σ: its row i is row σ(i) of X. So σ is the inverse of the "
+            "permutation in a left action; every theorem is for all σ, and the two say the same"
+        ),
+    ),
     (r"S\,\sigma^{\top}", "the columns of S moved by σ: its column j is column σ(j) of S"),
+    (r"e X", "for an injection e: the rows e(0), e(1), … of X"),
+    (r"f(\sigma Y, t) = \sigma f(Y, t)", "what is said of a function f that is equivariant"),
     (r"\left[a_{i} - b_{j}\right]_{i j}", "the array with that entry at (i, j)"),
+    (r"\left[m_{h}\,j\right]_{h \cdot j}", "the dot is the only index of an axis of length 1"),
     (r"\sum_{j < n}", "the sum over j = 0, 1, …, n − 1; indices count from 0"),
     (r"\left[i = j\right]", "1 where the condition holds, else 0"),
     (r"A \odot B", "the product entry by entry"),
     (r"x_{0::2}", "the entries 0, 2, 4, … of the last axis"),
+    (r"\operatorname{interleave}(A, B)", "the columns of A and B in turn, A first"),
+    (r"\operatorname{reshape}_{n \times m}", "the same entries, row after row, in new axes"),
     (r"F_{t}", "layer t of a stack"),
 )
 
 
-def latex(term: Term) -> str:
-    """The LaTeX of a term; a stack of layers is followed by what one layer is."""
+def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
+    """The LaTeX of a term; a stack of layers is followed by what one layer is.
+
+    No bound index gets the letter of a name in the term, nor of one in ``avoid``.
+    """
     printer = Printer()
+    printer.avoid = names_in(term).union(avoid)
     return _told(printer, printer(term))
 
 
@@ -58,13 +73,13 @@ def _sides(claim: Claim, printer: Printer) -> tuple[list[str], str]:
     terms = [claim.left, *(link.term for link in claim.links)]
     if claim.right is not None and not claim.links:
         terms.append(claim.right)
+    printer.avoid = taken = names_in(*terms)
     if not claim.left.ndim or not _by_entries(terms, claim.relation):
         return [printer(t, SUM) for t in terms], ""
-    taken = frozenset[Term]().union(*(free(t) for t in terms))
     at: list[Term] = []
     for length in claim.left.shape:
         at.append(make("index", (length,), letter(length, taken | set(at))))
-    printer.avoid = frozenset(at)
+    printer.avoid = taken.union(at)
     return [printer(opened(t, at), SUM) for t in terms], ", ".join(printer(i) for i in at)
 
 
@@ -138,6 +153,7 @@ def _broken(row: str) -> tuple[str, ...]:
 
 def _equation(left: Term, right: Term) -> str:
     printer = Printer()
+    printer.avoid = names_in(left, right)
     return f"{printer(left, SUM)} &= {printer(right, SUM)}"
 
 
@@ -163,7 +179,7 @@ def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> s
     if kind == "index":
         return rf"{letter} \in \{{0, \dots, {below} - 1\}}" if below else letter
     if kind == "boolean":
-        return rf"{letter} \in \{{0, 1\}}{power}"
+        return rf"{letter} \in \{{\text{{T}}, \text{{F}}\}}{power}"
     if kind == "positive":
         return rf"{letter} \in \mathbb{{R}}_{{>0}}{power}"
     if kind == "function":

@@ -7,7 +7,7 @@ difference of all pairs) the array is written through its entry, as in ``(p_{i} 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,7 +26,7 @@ from .names import (
     number,
     wrap,
 )  # fmt: skip
-from .opening import core, letter, needs_entries, opened, scalar
+from .opening import core, inner_axes, letter, needs_entries, opened, scalar
 
 __all__ = ["NumberPrinter"]
 
@@ -50,6 +50,9 @@ class NumberPrinter:
         if t.loose:
             holes = (make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose))
             t = instantiate(t, *holes)
+        between = inner_axes(t)
+        if between:
+            return self.by_entries(t, between)
         t = core(t)
         if needs_entries(t):
             return self.by_entries(t)
@@ -74,22 +77,25 @@ class NumberPrinter:
         finally:
             self.avoid = outer
 
-    def by_entries(self, t: Term) -> Piece:
-        """An array written through its entry."""
+    def by_entries(self, t: Term, ones: Collection[int] = ()) -> Piece:
+        """An array written through its entry; a dot is the index of an axis of length 1."""
         at: list[Term] = []
-        for length in t.shape:
-            at.append(self.fresh(length, free(t) | set(at)))
+        for axis, length in enumerate(t.shape):
+            like = t.shape[axis + 1] if axis in ones else length
+            at.append(self.fresh(like, free(t) | set(at)))
         with self.within(at):
             body = self(opened(t, at))
-        return Piece(rf"\left[{body}\right]_{{{self.subscripts(at)}}}")
+        shown = [None if axis in ones else i for axis, i in enumerate(at)]
+        places = self.subscripts(shown, r"\cdot")
+        return Piece(rf"\left[{body}\right]_{{{places}}}")
 
     def applied(self, name: str, args: Sequence[Term]) -> Piece:
         """A function with its arguments in brackets."""
         return Piece(name + bracket(", ".join(self(a) for a in args))) if args else Piece(name)
 
-    def subscripts(self, at: Sequence[Term | None]) -> str:
+    def subscripts(self, at: Sequence[Term | None], whole: str = ":") -> str:
         """Indices side by side when each is one symbol, else with commas; None is a whole axis."""
-        texts = [":" if i is None else self(i) for i in at]
+        texts = [whole if i is None else self(i) for i in at]
         close = all(re.fullmatch(r"\\?[A-Za-z]+", text) for text in texts)
         return (" " if close else ", ").join(texts)
 

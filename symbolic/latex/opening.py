@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from ..meaning import ELEMENTWISE, entry_of
 from ..scalars import entry, number_of
-from ..terms import Term, bind, free, instantiate, make
+from ..terms import Term, bind, free, instantiate, make, postorder
 
-__all__ = ["core", "letter", "needs_entries", "opened", "scalar"]
+__all__ = [
+    "core", "inner_axes", "letter", "names_in", "needs_entries", "opened", "scalar",
+]  # fmt: skip
 
 _LETTERS = {
     "tokens": "ijkmpq",
-    "features": "abceuv",
+    "features": "abcuvwfgrs",  # e is the base of the exponential
     "heads": "hgu",
     "blocks": "bcfu",
     "layers": "tsu",
@@ -38,11 +40,29 @@ def letter(length: Term, taken: Iterable[Term]) -> str:
     return next(c for source in (plain, numbered) for c in source if c not in names)
 
 
+def names_in(*terms: Term) -> frozenset[Term]:
+    """Every name in the terms, those of functions too."""
+    found = {v for t in terms for v in free(t)}
+    calls = (part for t in terms for part in postorder(t) if part.op == "call")
+    return frozenset(found | {make("var", (), (part.data[0], "function")) for part in calls})
+
+
 def core(t: Term) -> Term:
     """The array without the axes that broadcasting added."""
     while t.op in ("broadcast", "new axis"):
         t = t.args[0]
     return t
+
+
+def inner_axes(t: Term) -> frozenset[int]:
+    """Where axes of length 1 were put between others, which must not disappear from sight."""
+    kept = list(range(t.ndim))
+    while t.op == "new axis":
+        axis = t.data
+        assert isinstance(axis, int)
+        del kept[axis]
+        t = t.args[0]
+    return frozenset(k for k in range(kept[0], kept[-1]) if k not in kept) if kept else frozenset()
 
 
 def scalar(t: Term) -> bool:

@@ -39,12 +39,12 @@ def test_a_page_has_statement_givens_chain_assumptions_twin_and_sources(capsys: 
         "attention(Q, K[sigma], V[sigma]) = attention(Q, K, V)",
         "sigma (n): a permutation",
         "for every r (tokens)",
-        "softmax moves with its columns",
+        "softmax commutes with a permutation",
         "kernel steps]",
         "sigma is a permutation",
         "Its twin: ",
         "✗ refuted (as expected)",
-        "a gap of more than ",
+        "a gap of at least ",
         "Sources",
     ):
         assert part in page

@@ -10,7 +10,9 @@ import pytest
 from attnproof import theorems
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Measurement
-from attnproof.symbolic.statement import Statement, Theorem
+from attnproof.symbolic.givens import positive, real, sizes
+from attnproof.symbolic.statement import Statement, Theorem, equal
+from attnproof.theorems.definitions.attention import attention
 
 
 def catalogue() -> list[Theorem]:
@@ -49,3 +51,21 @@ def test_numbers_agree_and_refuse_the_twin(theorem: Theorem) -> None:
     opposite = {"proved": "refuted", "refuted": "proved"}[theorem.expected]
     assert verdict(theorem.statement) == theorem.expected
     assert verdict(theorem.twin) == opposite
+
+
+def test_what_is_computed_before_attention_is_in_the_bound() -> None:
+    """The sums K + b and Q / t are rounded too before any kernel sees them."""
+    r, n = sizes("r n", "tokens")
+    ell, d = sizes("ell d", "features")
+    given = {
+        "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "b": real(ell), "t": positive(),
+    }  # fmt: skip
+    Q, K, V, b, t = (g.named(name) for name, g in given.items())
+    claims = {
+        "a key bias cancels": equal(attention(Q, K + b[None, :], V), attention(Q, K, V)),
+        "temperature": equal(attention(Q / t, K, V), attention(Q, K / t, V)),
+    }
+    for seed in range(5):
+        found = measure(Statement(given, claims), scale="small", device="cpu", seed=seed)
+        assert {m.status for m in found} <= {"held", "skipped"}
+        assert {m.dtype for m in found if m.status == "held"} >= {"float64", "float32"}

@@ -8,6 +8,7 @@ import pytest
 
 from attnproof.records import (
     BrokenFile,
+    DefinitionRecord,
     Formula,
     GivenRecord,
     LinkRecord,
@@ -31,8 +32,9 @@ FORMULA = Formula(
 LEFT, RIGHT = (Formula(latex=t, text=t) for t in ("Q K", r"\frac{K}{2}"))
 
 PROVED = ProvedEvidence(
-    says="", steps=94, rules={"reindex": 2}, assumptions=("sigma is a permutation",), seconds=0.1
-)
+    says="", steps=94, rules={"reindex": 2},
+    assumptions=("sigma is a permutation", "reading: the sum sigma is not 0"), seconds=0.1,
+)  # fmt: skip
 UNDECIDED = UndecidedEvidence(says="", why="no witness was found in 400 tries", seconds=1.0)
 REFUTED = RefutedEvidence(
     says="",
@@ -130,6 +132,9 @@ def results() -> Results:
         options=OptionsRecord(
             selection=(), numeric=True, scale="default", device="cpu", dtypes=("float32",),
             seed=0, jobs=1,
+        ),
+        definitions=(
+            DefinitionRecord(name="attention", formula=FORMULA, words="Heads W_Q^h, ``keep``."),
         ),
         theorems=(THEOREM, OPEN, FALSE),
         broken=(BrokenFile(file="bias/odd.py", error="<script>alert(1)</script>"),),

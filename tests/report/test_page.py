@@ -107,7 +107,8 @@ def test_a_verdict_is_a_sign_and_a_word(results: Results) -> None:
     assert "! non-finite" in words(page)
     assert "1 1 1" not in words(page)
     told = words(page)
-    for count in ("proved 1", "refuted 1", "undecided 1", "Of 3 theorems, 2 have"):
+    lead = "Of 3 theorems, 2 are as expected in verdict, numbers and twin"
+    for count in ("proved 1", "refuted 1", "undecided 1", lead):
         assert count in told
 
 
@@ -131,15 +132,40 @@ def test_a_section_says_what_the_record_says(results: Results) -> None:
     for piece in (
         "for all", "Assumed: σ is a permutation.", "95 kernel steps: 44 entry, 2 reindex, 1 ring",
         "the columns move with the keys", "both sides have one normal form", "94 steps", "1 step",
-        "Its twin: only the keys are permuted", "the gap is more than 231/500",
+        "Its twin: only the keys are permuted", "the gap is at least 231/500",
         "certified by ball arithmetic (Arb)", "the left side is 0.268…",
         "of the right side −0.731…", "Settles claim B4", "seed 0", "64 rows",
         "2 × 10−7", "4 × 10−7", "not on this machine", "every other size 1",
         "no witness was found in 400 tries", "together leaves every row", "For k ≥ 1.",
-        "expected proved, is undecided", "2 January 2026",
+        "expected proved, is undecided", "2 January 2026", "Reading: the sum σ is not 0.",
+        "In numbers: 1 violated", "Definitions", "Heads WQh, keep.",
     ):  # fmt: skip
         assert piece in told, piece
     assert "q<sub>i</sub>" in page
+
+
+def test_definitions_stand_between_the_legend_and_the_theorems(results: Results) -> None:
+    told = words(render(results))
+    places = [told.index(p) for p in ("How to read this", "Definitions", "Permuting keys and")]
+    assert places == sorted(places)
+    without = results.model_copy(update={"definitions": ()})
+    assert "Definitions" not in words(render(without))
+
+
+def test_the_numbers_of_a_twin_are_folded(results: Results) -> None:
+    page = render(results)
+    twin = page[page.index('<aside class="twin">') :]
+    twin = twin[: twin.index("</aside>")]
+    folded = twin[twin.index("<details") : twin.index("</details>")]
+    assert "<details open" not in twin
+    assert twin.count("<table") == folded.count("<table") == 1
+    assert "<table" in page[: page.index('<aside class="twin">')].rpartition("In numbers")[2]
+
+
+def test_a_reading_is_not_an_assumption(results: Results) -> None:
+    told = words(render(results))
+    assert "Assumed: σ is a permutation. Reading:" in told
+    assert "reading: " not in told
 
 
 def test_a_refuted_theorem_has_no_proof(results: Results) -> None:

@@ -7,7 +7,15 @@ import pytest
 from attnproof.symbolic.derivation import Chain, Inside, Reverse, Rewrite
 from attnproof.symbolic.kernel import Refused, replay
 from attnproof.symbolic.scalars import (
-    MINUS_INFINITY, ONE, ZERO, always_less, below, entry, is_integer, num, unary,
+    MINUS_INFINITY,
+    ONE,
+    ZERO,
+    always_less,
+    below,
+    entry,
+    is_integer,
+    num,
+    unary,
 )  # fmt: skip
 from attnproof.symbolic.terms import Term, make
 

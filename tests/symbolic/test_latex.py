@@ -11,6 +11,7 @@ from attnproof.report.formula import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import (
+    boolean,
     frequencies,
     function,
     index_map,
@@ -56,7 +57,7 @@ CASES: dict[str, tuple[Array, str]] = {
     "root in the denominator": (Q @ K.mT / l**0.5, r"\frac{Q K^{\top}}{\sqrt{\ell}}"),
     "rows": (sigma_rows := X[sigma], r"\sigma X"),
     "rows of a product": ((X @ W)[sigma], r"\sigma (X W_{Q})"),
-    "product of rows": (sigma_rows @ W, r"\sigma X W_{Q}"),
+    "product of rows": (sigma_rows @ W, r"(\sigma X)\,W_{Q}"),
     "columns": (S[:, tau], r"S \tau^{\top}"),
     "rows and columns": (S[sigma][:, tau], r"\sigma S \tau^{\top}"),
     "transposed rows": (K[sigma].mT, r"(\sigma K)^{\top}"),
@@ -132,6 +133,29 @@ def test_letters_of_the_statement_are_not_taken_for_indices() -> None:
     assert latex((i[:, None] + j[None, :]).term) == r"\left[i_{k} + j_{m}\right]_{k m}"
 
 
+def test_a_bound_letter_is_no_name_of_the_formula() -> None:
+    total = xp.sum(real(n).named("x"))
+    assert latex((s * total).term) == r"s\,\sum_{i < n} x_{i}"
+    assert latex((real().named("i") * total).term) == r"i\,\sum_{j < n} x_{j}"
+    assert latex((function(0).named("i")(s) * total).term) == r"i(s)\,\sum_{j < n} x_{j}"
+    assert claim_latex(equal(total, real().named("i"))) == r"\sum_{j < n} x_{j} = i"
+
+
+def test_letters_to_avoid_are_avoided() -> None:
+    total = xp.sum(real(n).named("x")).term
+    assert latex(total) == r"\sum_{i < n} x_{i}"
+    assert latex(total, {index("i", n.term)}) == r"\sum_{j < n} x_{j}"
+
+
+def test_an_axis_of_length_one_between_others_stays_visible() -> None:
+    H = sizes("H", "heads")[0]
+    slopes = real(H).named("m")
+    keys = (slopes[:, None] * xp.arange(n))[:, None, :]
+    assert latex(keys.term) == r"\left[m_{h}\,j\right]_{h \cdot j}"
+    assert latex((slopes[:, None] * xp.arange(n)).term) == r"\left[m_{h}\,i\right]_{h i}"
+    assert latex(slopes[:, None, None].term) == "m"
+
+
 def test_where_is_cases() -> None:
     causal = xp.where(xp.arange(n)[:, None] >= xp.arange(n)[None, :], Q @ K.mT, -xp.inf)
     assert latex(causal.term) == (
@@ -194,7 +218,7 @@ def test_givens() -> None:
     (k,) = sizes("k")
     givens = {
         "Q": real(n, l), "sigma": permutation(n), "g": orthogonal(l), "e": index_map(k, n),
-        "h": function(1, 1), "c": real(),
+        "h": function(1, 1), "c": real(), "M": boolean(n, n),
     }  # fmt: skip
     assert givens_latex(givens) == {
         "Q": r"Q \in \mathbb{R}^{n \times \ell}",
@@ -203,6 +227,7 @@ def test_givens() -> None:
         "e": r"e \colon\; \{0, \dots, k - 1\} \to \{0, \dots, n - 1\}",
         "h": r"h(\cdot, \cdot)",
         "c": r"c \in \mathbb{R}",
+        "M": r"M \in \{\text{T}, \text{F}\}^{n \times n}",
     }
 
 

@@ -2,7 +2,7 @@
 
 from array_api_compat import array_namespace
 
-from attnproof.symbolic import Array, Claim, equal, real, sizes, theorem
+from attnproof.symbolic import Array, Claim, chain, equal, real, sizes, theorem
 from attnproof.theorems.definitions.attention import biased_attention, causal
 from attnproof.theorems.definitions.bias import alibi
 
@@ -28,9 +28,17 @@ def statement(Q: Array, K: Array, V: Array, m: Array) -> Claim:
     place = xp.arange(V.shape[1])
     distance = alibi(place, place, m)
     keys = (m[:, None] * place)[:, None, :]
-    return equal(
+    queries = (m[:, None] * place)[:, :, None]
+    return chain(
         biased_attention(Q, K, V, xp.where(keep, distance, -xp.inf)),
-        biased_attention(Q, K, V, xp.where(keep, keys, -xp.inf)),
+        (
+            "|i − j| = i − j wherever j <= i",
+            biased_attention(Q, K, V, xp.where(keep, keys - queries, -xp.inf)),
+        ),
+        (
+            "m·i is one constant in row i, and softmax does not see it",
+            biased_attention(Q, K, V, xp.where(keep, keys, -xp.inf)),
+        ),
     )
 
 

@@ -20,9 +20,9 @@ def rotation(angle: Any) -> Any:
     return xp.stack(rows, axis=-2)
 
 
-@definition("R")
+@definition(r"\operatorname{Rot}")
 def block_rotation(angles: Any) -> Any:
-    r"""The block-diagonal matrix of R(a_1), .., R(a_B): (B,) -> (2B, 2B).
+    r"""The block-diagonal matrix of R(a_0), .., R(a_{B−1}): (B,) -> (2B, 2B).
 
     Su et al. 2021 (RoFormer), eq. 15.
     """

@@ -13,7 +13,7 @@ __all__ = ["sine_only", "sinusoidal"]
 
 @definition(r"\operatorname{PE}")
 def sinusoidal(positions: Any, frequencies: Any) -> Any:
-    r"""Row i is sin(p_i ω_1), cos(p_i ω_1), sin(p_i ω_2), ..: (n,), (B,) -> (n, 2B).
+    r"""Row i is sin(p_i ω_0), cos(p_i ω_0), sin(p_i ω_1), ..: (n,), (B,) -> (n, 2B).
 
     Vaswani et al. 2017, section 3.5, with any frequencies ω.
     """
@@ -25,6 +25,6 @@ def sinusoidal(positions: Any, frequencies: Any) -> Any:
 
 @definition(r"\operatorname{sinPE}")
 def sine_only(positions: Any, frequencies: Any) -> Any:
-    r"""Row i is sin(p_i ω_1), sin(p_i ω_2), ..: (n,), (B,) -> (n, B)."""
+    r"""Row i is sin(p_i ω_0), sin(p_i ω_1), ..: (n,), (B,) -> (n, B)."""
     xp = array_namespace(positions)
     return xp.sin(positions[:, None] * frequencies)

@@ -3,6 +3,7 @@
 from attnproof.symbolic import (
     Array,
     Claim,
+    chain,
     equal,
     frequencies,
     positions,
@@ -10,7 +11,7 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )  # fmt: skip
-from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.rotary import rotate
 
 r, n = sizes("r n", "tokens")
@@ -28,9 +29,14 @@ r, n = sizes("r n", "tokens")
 )  # fmt: skip
 def statement(Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
     """Queries at positions u and keys at positions v, all moved by the same s."""
-    return equal(
+    root = Q.shape[-1] ** 0.5
+    moved = rotate(Q, u + s, omega) @ rotate(K, v + s, omega).mT
+    still = rotate(Q, u, omega) @ rotate(K, v, omega).mT
+    return chain(
         attention(rotate(Q, u + s, omega), rotate(K, v + s, omega), V),
-        attention(rotate(Q, u, omega), rotate(K, v, omega), V),
+        ("definition", softmax(moved / root) @ V),
+        ("a score depends on the offset, and (v + s) − (u + s) = v − u", softmax(still / root) @ V),
+        ("definition", attention(rotate(Q, u, omega), rotate(K, v, omega), V)),
     )
 
 

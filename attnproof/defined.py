@@ -1,0 +1,106 @@
+"""What the names in the statements stand for: each definition, written out by one level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from .records import DefinitionRecord, Formula
+
+if TYPE_CHECKING:
+    from .symbolic.definition import Definition
+    from .symbolic.statement import Statement
+    from .symbolic.terms import Term
+
+__all__ = ["definitions"]
+
+
+def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]:
+    """Every definition the statements use, also inside another, in the order of their files.
+
+    Of the ways in which one is applied, the simplest is told, on matrices if there is one.
+    """
+    from .symbolic.definition import DEFINITIONS
+    from .symbolic.terms import postorder
+
+    uses: dict[str, set[Term]] = {}
+    seen: set[Term] = set()
+    for whole in _terms(statements):
+        if whole in seen:
+            continue
+        for term in postorder(whole):
+            seen.add(term)
+            if term.op == "named":
+                uses.setdefault(str(term.data[0]), set()).add(term)
+    known = [DEFINITIONS[name] for name in uses if name in DEFINITIONS]
+    known.sort(key=lambda d: (d.body.__module__, d.body.__code__.co_firstlineno))
+    return tuple(_record(d, uses[d.name]) for d in known)
+
+
+def _terms(statements: Iterable[Statement]) -> Iterator[Term]:
+    for claimed in statements:
+        for claim in claimed.claims.values():
+            ends = (claim.left, claim.right, claim.witness, *(link.term for link in claim.links))
+            yield from (term for term in ends if term is not None)
+        for pair in claimed.assume:
+            yield from pair
+
+
+def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionRecord:
+    from .symbolic.latex import latex, unfolded_latex
+    from .symbolic.plain import plain
+
+    written = {use for use in uses if not use.loose}
+    found = written | {_on_names(known, use) for use in written}
+    plainest = [term for term in found if _names(term)] or list(found)
+    term = min(plainest, key=lambda t: (abs(t.ndim - 2), t not in written, _size(t), latex(t)))
+    first, _, _ = (known.__doc__ or "").strip().partition("\n")
+    return DefinitionRecord(
+        name=known.name,
+        formula=Formula(
+            latex=f"{latex(term)} = {unfolded_latex(term)}",
+            text=f"{plain(term)} = {plain(term.args[0])}",
+        ),
+        words=first.strip(),
+    )
+
+
+def _names(use: Term) -> bool:
+    """Whether it is applied to different names, and to nothing else."""
+    args = use.args[1:]
+    return len(set(args)) == len(args) and all(arg.op == "var" for arg in args)
+
+
+def _size(term: Term) -> int:
+    from .symbolic.terms import postorder
+
+    lengths = {part for part in postorder(term) if part.op in ("size", "num")}
+    return sum(1 for _ in postorder(term)) + len(lengths)
+
+
+def _on_names(known: Definition[..., object], use: Term) -> Term:
+    """The definition on arrays that are only names, of the shapes of this use if need be."""
+    from inspect import signature
+
+    from .symbolic.array import Array
+    from .symbolic.givens import Given
+
+    args = use.args[1:]
+    if _names(use):
+        return use
+    values: list[Array] = []
+    taken: set[str] = set()
+    for word, arg in zip(signature(known.body).parameters, args, strict=False):
+        initial = word[0].upper() if arg.ndim > 1 else word[0]
+        name = word if initial in taken else initial
+        taken.add(name)
+        kind = "boolean" if arg.op in _TRUTH else "real"
+        values.append(Given(kind, arg.shape).named(name))
+    try:
+        made = known(*values)
+    except Exception:  # noqa: BLE001 (it takes more than arrays, or reads their form)
+        return use
+    return made.term if isinstance(made, Array) and made.term.op == "named" else use
+
+
+_TRUTH = frozenset(("and", "equal", "isin", "less", "less_equal", "not", "or"))
