@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .symbolic.statement import Theorem
 
-__all__ = ["Broken", "Catalogue", "Entry", "Source", "failure", "load_catalogue", "sources"]
+__all__ = [
+    "Broken", "Catalogue", "Entry", "Source", "failure", "load_catalogue", "sources",
+    "theorem_files",
+]  # fmt: skip
 
 BUILT_IN = "attnproof.theorems"
 NO_SUBJECTS = {"definitions"}
@@ -178,15 +181,21 @@ def sources(more: Sequence[Path] = ()) -> Iterator[Source]:
         for path in _files(Path(root), "*/*.py"):
             yield Source(path, f"{BUILT_IN}.{path.parent.name}.{path.stem}")
     for place in more:
-        found = [place] if place.is_file() else _files(place, "*.py") + _files(place, "*/*.py")
-        yield from (Source(path.resolve()) for path in found)
+        yield from (Source(path.resolve()) for path in theorem_files(place))
+
+
+def theorem_files(place: Path) -> list[Path]:
+    """The theorem files of a folder and of the folders in it; a file is its own."""
+    return [place] if place.is_file() else _files(place, "*.py") + _files(place, "*/*.py")
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
     return sorted(
         path
         for path in folder.glob(pattern)
-        if not path.name.startswith(("_", ".")) and path.parent.name not in NO_SUBJECTS
+        if path.is_file()
+        and not path.name.startswith(("_", "."))
+        and path.parent.name not in NO_SUBJECTS
     )
 
 
@@ -207,13 +216,16 @@ def _outside(path: Path) -> ModuleType:
 
 
 def failure(error: BaseException, path: Path) -> str:
-    """One line that says what a theorem file raised, and where."""
+    """One line that says what a theorem file raised, and where in it.
+
+    What was raised without a line of the file at work has no place that its author could mend.
+    """
     text = " ".join(str(error).split())
     if isinstance(error, SyntaxError):
         text, file, line = error.msg, error.filename, error.lineno
     else:
         frames = traceback.extract_tb(error.__traceback__)
-        mine = [frame for frame in frames if _same(frame.filename, path)] or frames[-1:]
+        mine = [frame for frame in frames if _same(frame.filename, path)]
         file, line = (mine[-1].filename, mine[-1].lineno) if mine else (None, None)
     told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     where = "" if file is None or _same(file, path) else f"{Path(file).name}, "
@@ -221,4 +233,4 @@ def failure(error: BaseException, path: Path) -> str:
 
 
 def _same(file: str | None, path: Path) -> bool:
-    return file is not None and Path(file).name == path.name
+    return file is not None and Path(file).resolve() == path.resolve()

@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from . import __version__
-from .usage import UsageError, require_file, require_folder, require_known, require_writable
+from .interrupt import Interrupted, held_back
+from .usage import (
+    UsageError,
+    require_device,
+    require_file,
+    require_id,
+    require_known,
+    require_theorems,
+    require_writable,
+)
+
+try:
+    import typer
+except KeyboardInterrupt:  # before there is a command that could tell of it
+    print("attnproof: interrupted", file=sys.stderr)
+    raise SystemExit(130) from None
 
 if TYPE_CHECKING:
     from .catalogue import Catalogue, Source
@@ -87,7 +101,7 @@ def list_theorems(theorems: Folders = None) -> int:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="ID", help="The id of one theorem.")],
+    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of a theorem, or several.")],
     steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -96,20 +110,30 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """One theorem: statement, proof, assumptions, numbers, twin."""
+    """Theorems: statement, proof, assumptions, numbers, twin."""
     catalogue = _catalogue(theorems)
-    require_known([name], catalogue.ids)
-    chosen = catalogue.only(name)
-    for broken in chosen.broken:
-        return _told(broken.source, broken.error)
-    (entry,) = chosen.entries
+    for name in names:
+        chosen = catalogue.select([name])
+        members = [member.id for part in (chosen.entries, chosen.broken) for member in part]
+        require_id(name, catalogue.ids, members)
+    options = _options(not no_numeric, scale, device, dtype, seed)
+    codes = []
+    for place, name in enumerate(names):
+        print("\n" * place, end="")
+        codes.append(_shown(catalogue.only(name), options, steps=steps))
+    return max(codes)
 
+
+def _shown(chosen: Catalogue, options: Options, *, steps: bool) -> int:
+    """Print the page of one theorem; the exit code."""
     from .page import kernel_steps, page
     from .records import BrokenFile
     from .runner import check
     from .symbolic.prove import decide
 
-    options = _options(not no_numeric, scale, device, dtype, seed)
+    for broken in chosen.broken:
+        return _told(broken.source, broken.error)
+    (entry,) = chosen.entries
     outcome = check(entry.theorem, entry.source, options)
     if isinstance(outcome, BrokenFile):
         return _told(entry.source, outcome.error)
@@ -151,6 +175,8 @@ def run(
     coming = [member.id for part in (chosen.broken, chosen.entries) for member in part]
     with progress(Console(stderr=True), coming) as tell:
         results = run_catalogue(chosen, options, tuple(names or ()), tell)
+    if results.unfinished and not results.theorems:
+        raise Interrupted("interrupted before any theorem was finished; nothing written")
     table(results, Console())
     for wanted, write in ((json, write_json), (html, write_html)):
         if wanted is not None:
@@ -180,16 +206,20 @@ def _options(
     from .machine import default_dtypes
     from .runner import Options
 
-    present = default_dtypes(device) if numeric else ()
+    require_device(device)
+    with held_back():
+        present = default_dtypes(device) if numeric else ()
+        for side in ("symbolic.prove", *["numeric.check"] * numeric):
+            import_module(f".{side}", __package__)
     asked = tuple(dtype.value for dtype in dtypes or ())
     return Options(numeric, scale.value, device, asked or present, seed, jobs)
 
 
 def _catalogue(theorems: list[Path] | None) -> Catalogue:
-    from .catalogue import load_catalogue
+    from .catalogue import load_catalogue, theorem_files
 
-    for path in theorems or ():
-        require_folder(path)
+    for place in theorems or ():
+        require_theorems(place, theorem_files(place))
     return load_catalogue(theorems or ())
 
 
@@ -202,15 +232,20 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"attnproof: {error}", file=sys.stderr)
         return 2
     except typer.TyperException as error:
-        told = " ".join(error.format_message().split()).rstrip(".")
+        told = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
         came = " ".join(["attnproof", *given])
-        print(f"attnproof: {told}; got `{came}`; see `attnproof --help`", file=sys.stderr)
+        where = getattr(getattr(error, "ctx", None), "command_path", "attnproof")
+        print(f"attnproof: {told}; got `{came}`; see `{where} --help`", file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        print("attnproof: interrupted", file=sys.stderr)
+    except Interrupted as left:
+        print(f"attnproof: {left}", file=sys.stderr)
         return 130
+    except (KeyboardInterrupt, typer.Abort):
+        code = 130
     except BrokenPipeError:
         # A reader such as `head` has seen enough; nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if code == 130:  # typer returns it for Ctrl-C, and says nothing
+        print("attnproof: interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0

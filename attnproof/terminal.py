@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from .records import BrokenFile, MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
@@ -34,13 +33,17 @@ def sign(verdict: str) -> str:
 
 
 def numbers(record: TheoremRecord | TwinRecord) -> str:
-    """How many measurements held, were violated, were not finite, were skipped.
+    """How many of all measurements held; of a statement said to be false, how many refused it.
 
-    A count of zero is left out; no measurement at all is a dash.
+    No measurement at all is a dash.
     """
-    found = [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
-    words = ("held", "violated", "non-finite", "skipped")
-    return ", ".join(f"{found.count(w)} {w}" for w in words if w in found) or "–"
+    found = _statuses(record)
+    wanted = ("held",) if record.expected == "proved" else ("violated", "non-finite")
+    return f"{sum(status in wanted for status in found)}/{len(found)}" if found else "–"
+
+
+def _statuses(record: TheoremRecord | TwinRecord) -> list[str]:
+    return [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
 
 
 @contextmanager
@@ -65,7 +68,7 @@ def progress(
             if isinstance(outcome, BrokenFile):
                 line = Text(f"! broken     {outcome.file}: {outcome.error}", "red")
             else:
-                mark = "" if outcome.ok else "  ! not as expected"
+                mark = "" if outcome.ok else f"  ! {_wrong(outcome)}"
                 line = Text(f"{sign(outcome.verdict):<12} {outcome.id}{mark}")
                 line.stylize(STYLES[outcome.verdict], 0, 12)
             bar.console.print(line, soft_wrap=True)
@@ -74,35 +77,50 @@ def progress(
         yield tell
 
 
+def _wrong(record: TheoremRecord) -> str:
+    more = f" (and {len(record.why) - 1} more)" if len(record.why) > 1 else ""
+    return "".join(record.why[:1]) + more
+
+
 def table(results: Results, console: Console) -> None:
     """The verdicts, what speaks against any of them, and one line that sums up."""
     from rich.text import Text
 
     if results.theorems:
-        console.print(_verdicts(results, console.width))
+        console.print(_verdicts(results))
+        for line in _legend(results):
+            console.print(Text(line, "dim"), soft_wrap=True)
     for line in _against(results):
         console.print(Text(line, "red"), soft_wrap=True)
-    console.print(Text(summary(results), "bold"))
+    console.print(Text(summary(results), "bold"), soft_wrap=True)
 
 
-def _verdicts(results: Results, width: int) -> Table:
+def _verdicts(results: Results) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     shown.add_column("verdict", no_wrap=True)
     shown.add_column("its twin", no_wrap=True)
     shown.add_column("steps", justify="right", no_wrap=True)
-    shown.add_column("numbers", max_width=12)
-    shown.add_column("theorem", no_wrap=True)
+    shown.add_column("numbers", justify="right", no_wrap=True)
+    shown.add_column("theorem", overflow="ellipsis")  # in full in the progress
     for subject, records in groupby(results.theorems, lambda record: record.subject):
         shown.add_row("", "", "", "", Text(subject, "bold"))
         for record in records:
-            name = wrap(record.id, max(24, width - 54), subsequent_indent="  ")
             cells = (Text(*_marked(found)) for found in (record, record.twin))
-            shown.add_row(*cells, _steps(record), numbers(record), "\n".join(name))
+            shown.add_row(*cells, _steps(record), numbers(record), record.id)
     return shown
+
+
+def _legend(results: Results) -> Iterator[str]:
+    """What the columns mean, and how many measurements were skipped."""
+    found = [status for record in results.theorems for status in _statuses(record)]
+    held = "; numbers: held of all, or violated of all if it is false" if found else ""
+    yield f"steps: of the kernel{held}"
+    if skipped := found.count("skipped"):
+        yield f"{skipped} of {len(found)} measurements skipped; `attnproof show ID` says why"
 
 
 def _marked(found: TheoremRecord | TwinRecord) -> tuple[str, str]:
@@ -128,16 +146,18 @@ def _against(results: Results) -> Iterator[str]:
 
 
 def summary(results: Results) -> str:
-    """One line: how many theorems, their verdicts, and whether they are the expected ones."""
+    """One line: how many theorems, their verdicts, and how many are as expected in all parts."""
     counted = [record.verdict for record in results.theorems]
     verdicts = ", ".join(f"{counted.count(v)} {v}" for v in SIGNS if v in counted) or "none"
-    wrong = {
+    told = {
         "not as expected": sum(not record.ok for record in results.theorems),
         "broken": len(results.broken),
         "not reached": len(results.unfinished),
     }
-    told = ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
-    if bool(told) == results.ok:
-        raise ValueError(f"the results say ok = {results.ok}, and their parts say {told or 'ok'}")
-    told = told or "every verdict as expected"
-    return f"{len(counted)} theorems: {verdicts}; {told}. {results.seconds:.1f} s"
+    wrong = ", ".join(f"{count} {what}" for what, count in told.items() if count)
+    if bool(wrong) == results.ok:
+        raise ValueError(f"the results say ok = {results.ok}, and their parts say {wrong or 'ok'}")
+    parts = "verdict, numbers and twin" if results.options.numeric else "verdict and twin"
+    right = f"{sum(record.ok for record in results.theorems)} as expected in {parts}"
+    found = f"{len(counted)} theorem{'s' * (len(counted) != 1)}: {verdicts}"
+    return f"{found}; {right}{', ' * bool(wrong)}{wrong}. {results.seconds:.1f} s"

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-__all__ = ["UsageError", "require_file", "require_folder", "require_known", "require_writable"]
+__all__ = [
+    "UsageError", "require_device", "require_file", "require_id", "require_known",
+    "require_theorems", "require_writable",
+]  # fmt: skip
+
+DEVICES = ("cpu", "cuda", "mps", "auto")
 
 
 class UsageError(Exception):
@@ -18,10 +23,23 @@ def require_known(names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name in known:
             continue
-        near = get_close_matches(name, known, n=3, cutoff=0.4)
-        near = near or [other for other in known if name in other][:3]
+        near = [other for other in known if name in other][:3] if len(name) > 2 else []
+        near = near or get_close_matches(name, known, n=3, cutoff=0.55)
         told = f"nearest: {', '.join(near)}" if near else "see `attnproof list`"
         raise UsageError(f"wanted the id or subject of a theorem, got {name!r}; {told}")
+
+
+def require_id(name: str, ids: Sequence[str], subject: Sequence[str]) -> None:
+    """Refuse what is no id; for a subject, ``subject`` are the ids in it."""
+    if name not in ids and subject:
+        raise UsageError(f"show wants an id; {name} is a subject, its ids are {', '.join(subject)}")
+    require_known([name], ids)
+
+
+def require_device(name: str) -> None:
+    """Refuse what names no device at all; whether a device is present is seen later."""
+    if name.partition(":")[0] not in DEVICES or name.startswith("auto:"):
+        raise UsageError(f"wanted a device ({', '.join(DEVICES)}), got {name!r}, which is not one")
 
 
 def require_file(path: Path) -> None:
@@ -31,11 +49,17 @@ def require_file(path: Path) -> None:
     require_writable(path.parent)
 
 
-def require_folder(path: Path) -> None:
-    """Refuse a place for theorem files that is not there."""
-    if not path.exists():
+def require_theorems(place: Path, files: Sequence[Path]) -> None:
+    """Refuse a place for theorem files that is not there or has none; ``files`` are its files."""
+    wanted = "wanted a folder or a .py file of theorems"
+    if not place.exists():
+        raise UsageError(f"{wanted}, got {place}, which is not there; check the path")
+    if not place.is_dir() and place.suffix != ".py":
+        raise UsageError(f"{wanted}, got {place}, which is neither; check the path")
+    if not files:
         raise UsageError(
-            f"wanted a folder or file of theorems, got {path}, which is not there; check the path"
+            f"no theorem file in {place} or its folders; "
+            f"one stands at {place / '<name>.py'} or {place / '<subject>' / '<name>.py'}"
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
+from attnproof.catalogue import failure, load_catalogue
 
 WriteTheorem = Callable[..., Path]
 
@@ -59,6 +59,17 @@ def test_a_broken_file_is_named_and_stops_no_other(write_theorem: WriteTheorem, 
     assert broken.source.path == path
     assert error in broken.error
     assert "addition-commutes" in catalogue.ids
+
+
+def test_an_error_outside_the_file_has_no_place(write_theorem: WriteTheorem) -> None:
+    path = write_theorem("declares_nothing", "x = 1")
+    (broken,) = load_catalogue([path]).broken
+    assert broken.error == "TypeError: a theorem file declares one @theorem; this one declares 0"
+    elsewhere = write_theorem("declares_nothing", "1 / 0", subject="yours")
+    with pytest.raises(ZeroDivisionError) as raised:
+        exec(compile("1 / 0", elsewhere, "exec"))
+    assert failure(raised.value, path) == "ZeroDivisionError: division by zero"
+    assert failure(raised.value, elsewhere).endswith("(line 1)")
 
 
 def test_two_theorems_in_a_file_are_refused(write_theorem: WriteTheorem, true_theorem: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +66,7 @@ def test_run_prints_a_verdict_for_each_theorem(capsys: Output, numbers: Numbers)
     assert main(["run", "--no-numeric", "softmax"]) == 0
     out, err = capsys.readouterr()
     assert "rows-of-softmax-are-" in out
-    assert "every verdict as expected" in out
+    assert "4 theorems: 4 proved; 4 as expected in verdict and twin. " in out
     assert "✓ proved" in out
     assert "rows-of-softmax-are-distributions" in err
     assert numbers.asked == []
@@ -116,8 +118,28 @@ def test_an_unknown_id_is_answered_with_the_nearest(capsys: Output) -> None:
     assert "got 'attention-ignores-order-of-pairs'" in told
     assert "nearest: attention-ignores-the-order-of-pairs" in told
     assert "nearest: softmax" in refused(capsys, "run", "sofmax")
-    assert "see `attnproof list`" in refused(capsys, "run", "zzz")
-    assert "got 'softmax'" in refused(capsys, "show", "softmax")
+    assert "nearest: a-learned-query-makes-attention-" in refused(capsys, "run", "attention")
+
+
+@pytest.mark.parametrize("nonsense", ["zzz", "", "a", "the-quick-brown-fox", "not-a-theorem"])
+def test_nonsense_is_answered_with_the_list(capsys: Output, nonsense: str) -> None:
+    assert refused(capsys, "run", nonsense).endswith(f"got {nonsense!r}; see `attnproof list`")
+
+
+def test_a_subject_is_answered_with_its_ids(capsys: Output) -> None:
+    told = refused(capsys, "show", "softmax")
+    assert "show wants an id; softmax is a subject, its ids are masked-softmax-is-" in told
+    assert "rows-of-softmax-are-distributions" in told
+    assert "permuting" not in told
+
+
+def test_several_theorems_are_shown_one_after_the_other(capsys: Output) -> None:
+    names = ["softmax-ignores-a-constant-in-each-row", "rows-of-softmax-are-distributions"]
+    assert main(["show", *names, "--no-numeric"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second = (lines.index(f"{name} (softmax)") for name in names)
+    assert first < second
+    assert "got 'zzzz'" in refused(capsys, "show", names[0], "zzzz")
 
 
 def test_an_unwritable_folder_is_refused_before_the_work(capsys: Output, tmp_path: Path) -> None:
@@ -130,13 +152,19 @@ def test_an_unwritable_folder_is_refused_before_the_work(capsys: Output, tmp_pat
     assert "got the folder" in refused(capsys, "run", "--json", str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["nonsense", "auto:1", ""])
+def test_what_is_no_device_is_told_so(capsys: Output, name: str) -> None:
+    told = refused(capsys, "run", "softmax", "--no-numeric", "--device", name)
+    assert f"wanted a device (cpu, cuda, mps, auto), got {name!r}, which is not one" in told
+
+
 def test_an_absent_device_is_refused_with_those_present(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("attnproof.numeric.devices.devices", lambda: ("cpu",))
     told = refused(capsys, "run", "softmax", "--device", "cuda")
     assert "'cuda'" in told
-    assert "present: cpu" in told
+    assert "not on this machine; present: cpu" in told
 
 
 @pytest.mark.parametrize(
@@ -156,6 +184,82 @@ def test_a_wrong_option_is_told_in_one_line(
     told = refused(capsys, "run", *arguments)
     assert wanted in told
     assert arguments[-1] in told
+    assert "Value error" not in told
+    assert "--theorems" in arguments or told.endswith("; see `attnproof run --help`")
+
+
+@pytest.mark.parametrize("command", [["run"], ["list"], ["show", "x"]])
+def test_a_place_without_theorem_files_is_refused(
+    capsys: Output, write_theorem: WriteTheorem, tmp_path: Path, command: list[str]
+) -> None:
+    deep = tmp_path / "deep"
+    (deep / "a" / "b").mkdir(parents=True)
+    write_theorem("addition_commutes", subject="deep/a/b")
+    write_theorem("_no_theorem", subject="deep")
+    told = refused(capsys, *command, "--theorems", str(deep))
+    assert told.startswith(f"attnproof: no theorem file in {deep} or its folders; ")
+    text = tmp_path / "notes.txt"
+    text.touch()
+    told = refused(capsys, *command, "--theorems", str(text))
+    assert f"wanted a folder or a .py file of theorems, got {text}, which is neither" in told
+
+
+def test_the_table_has_a_line_for_each_theorem_at_80_columns(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["run", "softmax", "rotary", "--no-numeric"]) == 0
+    out, err = capsys.readouterr()
+    head, line, *rows = out.splitlines()
+    assert head.split() == ["verdict", "its", "twin", "steps", "numbers", "theorem"]
+    assert len(line) <= 80
+    assert len(rows) == 8 + 2 + 2  # theorems, subjects, the legend and the summary
+    (cut,) = [row for row in rows if "…" in row]
+    assert "rotary-attention-is-unchanged-when-all-" in cut
+    assert "rotary-attention-is-unchanged-when-all-positions-move" in err
+    assert rows[-2] == "steps: of the kernel"
+    assert all(len(row) <= 80 for row in rows)
+
+
+def test_one_theorem_is_one(capsys: Output) -> None:
+    assert main(["run", "rows-of-softmax-are-distributions", "--no-numeric"]) == 0
+    assert "\n1 theorem: 1 proved; 1 as expected in " in capsys.readouterr().out
+
+
+def test_what_is_wrong_stands_in_the_progress_and_the_summary(
+    capsys: Output, write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    numbers.true = replace(numbers.true, status="violated", error=0.5)
+    path = str(write_theorem("addition_commutes"))
+    assert main(["run", "mine", "--device", "cpu", "--theorems", path]) == 1
+    out, err = capsys.readouterr()
+    wrong = "torch, cpu, float32: violated, error 0.5 against 1e-06"
+    assert f"addition-commutes  ! {wrong}" in err
+    told = "1 theorem: 1 proved; 0 as expected in verdict, numbers and twin, 1 not as expected. "
+    assert told in out
+    assert " 0/1 " in out
+
+
+def test_numbers_count_what_is_as_it_must_be_and_what_was_skipped(
+    capsys: Output, write_theorem: WriteTheorem, true_theorem: str, numbers: Numbers
+) -> None:
+    text = true_theorem.replace("sources=", 'expected="refuted", sources=')
+    text = text.replace("x + y, y + x", "x, y").replace("x - y, y - x", "x + y, y + x")
+    path = str(write_theorem("all_are_equal", text))
+    arguments = ["run", "mine", "--device", "cpu", "--theorems", path]
+    numbers.true = replace(numbers.true, status="violated")
+    main(arguments)
+    out = capsys.readouterr().out
+    assert " 1/1 " in out
+    legend = "steps: of the kernel; numbers: held of all, or violated of all if it is false"
+    assert f"\n{legend}\n" in out
+    numbers.true = replace(
+        numbers.true, status="skipped", error=nan, tolerance=nan, reason="too large"
+    )
+    main(arguments)
+    out = capsys.readouterr().out
+    assert " 0/1 " in out
+    assert "1 of 1 measurements skipped; `attnproof show ID` says why" in out
 
 
 def test_a_wrong_command_is_told_in_one_line(capsys: Output) -> None:

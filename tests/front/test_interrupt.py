@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from attnproof.interrupt import held_back
+
 WriteTheorem = Callable[..., Path]
 # Sleeps while its statement is built, and says that it does.
 SLOW = """
@@ -51,6 +53,71 @@ def test_an_interrupted_run_keeps_its_record_and_its_report(
     assert record["unfinished"] == ["b-slow", "c-not-reached"]
     assert record["ok"] is False
     assert (tmp_path / "report" / "index.html").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupt_before_the_first_theorem_leaves_the_old_files(
+    root: Path, write_theorem: WriteTheorem, true_theorem: str, tmp_path: Path, jobs: int
+) -> None:
+    words = '"""The order of two summands does not matter."""'
+    slow = write_theorem("a_slow", true_theorem.replace(words, words + SLOW))
+    write_theorem("b_not_reached")
+    old = [tmp_path / "results.json", tmp_path / "report" / "index.html"]
+    for file in old:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("yesterday's")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attnproof", "run", "mine", "--no-numeric", "--jobs", str(jobs),
+         "--theorems", str(slow.parent), "--json", str(old[0]), "--html", str(old[1].parent)],
+        cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    _wait_for(slow.with_suffix(".started"))
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "attnproof: interrupted before any theorem was finished; nothing written\n" in err
+    assert "wrote" not in out
+    assert [file.read_text() for file in old] == ["yesterday's"] * 2
+
+
+# As Ctrl-C would, in the middle of an import: of typer, and of a library of the checker.
+EARLY = """
+import builtins, os, signal
+real = builtins.__import__
+def load(name, *rest):
+    if name == {name!r}:
+        builtins.__import__ = real
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *rest)
+builtins.__import__ = load
+from attnproof.cli import main
+raise SystemExit(main(["run", "softmax", "--no-numeric"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["typer", "pydantic", "sympy", "numpy"])
+def test_an_interrupt_at_the_start_is_one_line(root: Path, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EARLY.format(name=name)],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "attnproof: interrupted\n"
+
+
+def test_a_library_is_loaded_whole_before_an_interrupt_ends_the_command() -> None:
+    done: list[str] = []
+
+    def load() -> None:
+        with held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("loaded")
+
+    with pytest.raises(KeyboardInterrupt):
+        load()
+    assert done == ["loaded"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _wait_for(path: Path, seconds: float = 60) -> None:
