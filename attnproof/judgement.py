@@ -63,9 +63,9 @@ def _of_true(evidence: Iterable[Evidence]) -> list[str]:
 def _of_false(evidence: Iterable[Evidence]) -> list[str]:
     found = _measured(evidence)
     refused = [m for m in found if m.status != "held"]
-    seen = {_where(m) for m in refused}
-    passed = [m for m in found if _where(m) not in seen and not _too_coarse(m, refused)]
-    return [f"{_where(m)}: held, and should have been violated" for m in passed]
+    seen = {_where(m) for m in found if m in refused or _too_coarse(m, refused)}
+    passed = dict.fromkeys(_where(m) for m in found if _where(m) not in seen)
+    return [f"{where}: held, and should have been violated" for where in passed]
 
 
 def _too_coarse(m: MeasuredEvidence, refused: Iterable[MeasuredEvidence]) -> bool:

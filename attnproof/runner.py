@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
@@ -177,9 +176,8 @@ def _outcomes(entries: tuple[Entry, ...], options: Options) -> Iterator[Outcome]
 def _statements(entries: list[Entry]) -> Iterator[Statement]:
     """The statements and twins of entries that were checked, and so can be built."""
     for entry in entries:
-        with suppress(Exception):
-            yield entry.theorem.statement
-            yield entry.theorem.twin
+        yield entry.theorem.statement
+        yield entry.theorem.twin
 
 
 def run(

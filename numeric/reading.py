@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,21 +21,21 @@ __all__ = ["RowReading"]
 class RowReading(RowWalk):
     """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
 
+    @abstractmethod
     def full(self, shape: Sequence[int], value: float) -> Any:
         """An array filled with one number."""
-        raise NotImplementedError
 
+    @abstractmethod
     def numbers(self, integers: Tensor) -> Any:
         """Indices as numbers to compute with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def truth(self, condition: Tensor) -> Any:
         """1 where true, 0 where false."""
-        raise NotImplementedError
 
+    @abstractmethod
     def product(self, left: Any, right: Any) -> Any:
         """The product of two matrices, stored in the dtype of the data."""
-        raise NotImplementedError
 
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
         """How to compute selected rows of a term, or None."""

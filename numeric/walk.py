@@ -8,6 +8,7 @@ intermediate too large to hold is computed in pieces.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
@@ -75,7 +76,7 @@ class Replacement:
     held: Callable[[Sequence[Lengths]], int] = nothing
 
 
-class RowWalk(Evaluator):
+class RowWalk(Evaluator, ABC):
     """Values of a term, whole or at some rows; the operations are in ``reading.RowReading``."""
 
     def __init__(
@@ -91,9 +92,9 @@ class RowWalk(Evaluator):
         """The replaced definitions that were run for the selected rows only."""
         self._peaks: dict[Term, tuple[int, tuple[Term, ...]]] = {}
 
+    @abstractmethod
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
         """How to compute selected rows of a term, or None if only the whole can be computed."""
-        raise NotImplementedError
 
     def __call__(self, term: Term) -> Any:
         """The value of a whole term, in pieces where an intermediate would be too large."""

@@ -57,6 +57,13 @@ def test_a_dtype_too_coarse_to_see_the_difference_is_excused() -> None:
     assert against("refuted", "refuted", (other, coarse))
 
 
+def test_a_true_conclusion_beside_the_false_one_does_not_undo_the_excuse() -> None:
+    coarse = measured("held", "bfloat16", "false", tolerance=0.6)
+    seen = (measured("violated", "float64", "false"), coarse, measured("held", "bfloat16", "true"))
+    assert not against("refuted", "refuted", seen)
+    assert against("refuted", "refuted", (seen[0], seen[2]))
+
+
 def test_one_false_conclusion_is_enough() -> None:
     seen = (measured("held", says="the first"), measured("violated", says="the second"))
     assert not against("refuted", "refuted", seen)
