@@ -8,7 +8,6 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 from .records import (
-    READING,
     Formula,
     LinkRecord,
     MeasuredEvidence,
@@ -127,10 +126,10 @@ def _instances(record: TheoremRecord) -> Iterator[str]:
 
 def _assumptions(record: TheoremRecord) -> Iterator[str]:
     proofs = [e for e in record.evidence if isinstance(e, ProvedEvidence)]
-    used = dict.fromkeys(assumption for proof in proofs for assumption in proof.assumptions)
     if proofs:
-        yield from _filled(", ".join(a for a in used if not a.startswith(READING)) or "none")
-    for reading in (a.removeprefix(READING) for a in used if a.startswith(READING)):
+        used = dict.fromkeys(assumption for proof in proofs for assumption in proof.assumptions)
+        yield from _filled(", ".join(used) or "none")
+    for reading in dict.fromkeys(reading for proof in proofs for reading in proof.readings):
         yield from _filled(f"Reading: {reading}", 2, 2)
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 __all__ = [
-    "READING", "SCHEMA_VERSION", "BrokenFile", "DefinitionRecord", "Evidence", "Formula",
+    "SCHEMA_VERSION", "BrokenFile", "DefinitionRecord", "Evidence", "Formula",
     "GivenRecord", "LinkRecord", "Machine", "MeasuredEvidence", "MeetingRecord", "OptionsRecord",
     "ProvedEvidence", "RefutedEvidence", "Results",
     "SizeRecord", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "Verdict", "WitnessRecord",
@@ -21,8 +21,6 @@ __all__ = [
 ]  # fmt: skip
 
 SCHEMA_VERSION: Final = 1
-
-READING: Final = "reading: "  # so begins an assumption that tells how a divisor is to be read
 
 Verdict = Literal["proved", "refuted", "undecided"]
 Expected = Literal["proved", "refuted"]
@@ -104,6 +102,9 @@ class ProvedEvidence(Record):
     steps: int = Field(ge=0)
     rules: dict[str, int]
     assumptions: tuple[str, ...]
+    readings: tuple[str, ...] = Field(
+        default=(), description="Where it means what it says: divisors not 0, and the like."
+    )
     seconds: float = Field(ge=0)
 
 

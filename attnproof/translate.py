@@ -177,6 +177,7 @@ def _evidence(claim: ClaimDecision) -> Evidence:
             steps=sum(link.steps for link in claim.links),
             rules=dict(sum((Counter(link.rules) for link in claim.links), Counter())),
             assumptions=tuple(claim.assumptions),
+            readings=tuple(claim.readings),
             seconds=claim.seconds,
         )
     if claim.verdict == "refuted":

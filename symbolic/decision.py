@@ -75,13 +75,18 @@ class Witness:
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """proved, refuted or undecided, for one conclusion of a statement."""
+    """proved, refuted or undecided, for one conclusion of a statement.
+
+    ``readings`` are conditions under which a proved conclusion means what it says: that a
+    divisor is not 0, a root not of a negative number.
+    """
 
     says: str
     claim: Claim
     verdict: str
     links: tuple[LinkProof, ...] = ()
     assumptions: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
     witness: Witness | None = None
     why: str = ""
     seconds: float = 0.0

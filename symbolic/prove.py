@@ -55,12 +55,9 @@ def _decide(
             close(proof, granted(statement), _claimed(claim))
         except Refused as refused:
             proof, why = None, str(refused)
-    used: tuple[str, ...] = ()
-    if proof is not None:
-        asked = _conditions(claim)
-        used = (*sorted(map(_told, proof.assumes)), *(f"reading: {c.told}" for c in asked))
-        if any(c.impossible for c in asked):
-            proof, why = None, "the statement divides by 0, or takes the logarithm of 0, everywhere"
+    asked = _conditions(claim) if proof is not None else ()
+    if any(condition.impossible for condition in asked):
+        proof, why = None, "the statement divides by 0, or takes the logarithm of 0, everywhere"
     witness = None
     if proof is None and refuting:
         from .refute import refute
@@ -68,9 +65,11 @@ def _decide(
         witness = refute(claim, statement.givens, statement.assume, limit_seconds=limit)
     verdict = "proved" if proof is not None else "refuted" if witness is not None else "undecided"
     seconds = time.perf_counter() - start
-    return ClaimDecision(
-        says, claim, verdict, links, used, witness, "" if proof is not None else why, seconds
-    )
+    if proof is None:
+        return ClaimDecision(says, claim, verdict, links, witness=witness, why=why, seconds=seconds)
+    used = tuple(sorted(map(_told, proof.assumes)))
+    readings = tuple(condition.told for condition in asked)
+    return ClaimDecision(says, claim, verdict, links, used, readings, seconds=seconds)
 
 
 def _claimed(claim: Claim) -> tuple[object, ...]:

@@ -11,7 +11,6 @@ from itertools import groupby
 from markupsafe import Markup, escape
 
 from ..records import (
-    READING,
     GivenRecord,
     LinkRecord,
     MeasuredEvidence,
@@ -216,17 +215,15 @@ def minus(text: str) -> str:
 
 def assumptions(statement: Statement) -> list[str]:
     """What its proof used, each once, with Greek letters for Greek names."""
-    return [text for text in _assumed(statement) if not text.startswith(READING)]
+    return _greek(a for e in statement.evidence if e.kind == "proved" for a in e.assumptions)
 
 
 def readings(statement: Statement) -> list[str]:
     """How its divisors are to be read, in words."""
-    told = (text for text in _assumed(statement) if text.startswith(READING))
-    return [text.removeprefix(READING) for text in told]
+    return _greek(r for e in statement.evidence if e.kind == "proved" for r in e.readings)
 
 
-def _assumed(statement: Statement) -> list[str]:
-    told = [a for e in statement.evidence if e.kind == "proved" for a in e.assumptions]
+def _greek(told: Iterable[str]) -> list[str]:
     words = r"\b(" + "|".join(_GREEK) + r")\b"
     return [re.sub(words, lambda m: _GREEK[m.group()], a) for a in dict.fromkeys(told)]
 

@@ -135,6 +135,15 @@ def test_an_assumption_that_is_not_granted_closes_no_proof() -> None:
 def test_assumptions_are_told() -> None:
     decision = decide(Statement(GIVEN, {"": equal(A["g"].mT @ (A["g"] @ x[A["s"]]), x[A["s"]])}))
     assert decision.claims[0].assumptions == ("g is orthogonal",)
+    assert decision.claims[0].readings == ()
+
+
+def test_a_condition_on_the_reading_is_no_assumption() -> None:
+    claim = equal(x / y + x / y, 2 * x / y)
+    (decision,) = decide(Statement(GIVEN, {"": claim})).claims
+    assert decision.verdict == "proved"
+    assert decision.assumptions == ()
+    assert decision.readings == ("y[i] is not 0; the proof counts 1/0 as 0",)
 
 
 def test_positive_entries() -> None:
