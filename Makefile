@@ -1,4 +1,4 @@
-# make run    check the catalogue; the report is report/index.html
+# make run    check the theorems and the claims; the report is report/index.html
 # make test   ruff, mypy and the tests
 # Both set up .venv by themselves, and again when pyproject.toml or constraints.txt changes.
 

@@ -12,6 +12,19 @@ if TYPE_CHECKING:
     from .numeric.check import measure as measure
     from .symbolic.array import Array as Array
     from .symbolic.array import AxisMismatch as AxisMismatch
+    from .symbolic.claim import Claim as Claim
+    from .symbolic.claim import Law as Law
+    from .symbolic.claim import all_positive as all_positive
+    from .symbolic.claim import at_least as at_least
+    from .symbolic.claim import chain as chain
+    from .symbolic.claim import differ as differ
+    from .symbolic.claim import equal as equal
+    from .symbolic.claim import exists as exists
+    from .symbolic.claim import for_all as for_all
+    from .symbolic.claim import greater as greater
+    from .symbolic.claim import iterate as iterate
+    from .symbolic.claim import over as over
+    from .symbolic.claim import rows as rows
     from .symbolic.definition import definition as definition
     from .symbolic.givens import angle as angle
     from .symbolic.givens import boolean as boolean
@@ -20,21 +33,20 @@ if TYPE_CHECKING:
     from .symbolic.givens import index_below as index_below
     from .symbolic.givens import index_map as index_map
     from .symbolic.givens import injection as injection
+    from .symbolic.givens import inverse as inverse
+    from .symbolic.givens import natural as natural
+    from .symbolic.givens import nonnegative as nonnegative
     from .symbolic.givens import orthogonal as orthogonal
     from .symbolic.givens import permutation as permutation
     from .symbolic.givens import positions as positions
     from .symbolic.givens import positive as positive
+    from .symbolic.givens import probability_space as probability_space
     from .symbolic.givens import real as real
     from .symbolic.givens import sizes as sizes
+    from .symbolic.givens import standard as standard
     from .symbolic.prove import decide as decide
-    from .symbolic.statement import Claim as Claim
     from .symbolic.statement import Statement as Statement
     from .symbolic.statement import Theorem as Theorem
-    from .symbolic.statement import all_positive as all_positive
-    from .symbolic.statement import chain as chain
-    from .symbolic.statement import equal as equal
-    from .symbolic.statement import exists as exists
-    from .symbolic.statement import iterate as iterate
     from .symbolic.statement import theorem as theorem
     from .theorems.definitions.attention import attention as attention
     from .theorems.definitions.attention import biased_attention as biased_attention
@@ -56,16 +68,18 @@ _HOMES = {
     "catalogue": ("load_catalogue",),
     "numeric.check": ("measure",),
     "symbolic.array": ("Array", "AxisMismatch"),
+    "symbolic.claim": (
+        "Claim", "Law", "all_positive", "at_least", "chain", "differ", "equal", "exists",
+        "for_all", "greater", "iterate", "over", "rows",
+    ),
     "symbolic.definition": ("definition",),
     "symbolic.givens": (
-        "angle", "boolean", "frequencies", "function", "index_below", "index_map", "injection",
-        "orthogonal", "permutation", "positions", "positive", "real", "sizes",
+        "angle", "boolean", "frequencies", "function", "index_below", "index_map",
+        "injection", "inverse", "natural", "nonnegative", "orthogonal", "permutation",
+        "positions", "positive", "probability_space", "real", "sizes", "standard",
     ),
     "symbolic.prove": ("decide",),
-    "symbolic.statement": (
-        "Claim", "Statement", "Theorem", "all_positive", "chain", "equal", "exists",
-        "iterate", "theorem",
-    ),
+    "symbolic.statement": ("Statement", "Theorem", "theorem"),
     "theorems.definitions.attention": (
         "attention", "biased_attention", "causal", "masked_attention", "multi_head",
         "self_attention", "softmax",

@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .symbolic.statement import Theorem
+    from .symbolic.statement import Statement, Theorem
 
 __all__ = [
     "Broken", "Catalogue", "Entry", "Source", "failure", "load_catalogue", "sources",
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 BUILT_IN = "attnproof.theorems"
-NO_SUBJECTS = {"definitions"}
+NO_SUBJECTS = {"definitions", "demonstrations"}
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class Source:
                 f"a theorem file declares one @theorem; this one declares {len(found)}"
                 + (": " + ", ".join(t.body.__name__ for t in found) if found else "")
             )
-        if found[0].expected not in ("proved", "refuted"):
+        if found[0].expected not in ("proved", "refuted", "ill-typed"):
             raise ValueError(
-                f"expected is 'proved' or 'refuted', not {found[0].expected!r}; "
+                f"expected is 'proved', 'refuted' or 'ill-typed', not {found[0].expected!r}; "
                 "'undecided' cannot be expected"
             )
         return found[0]
@@ -94,6 +94,12 @@ class Entry:
     def subject(self) -> str:
         """The theorem's subject."""
         return self.source.subject
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statement and its twin; of an ill-typed theorem, which has none, the twin alone."""
+        twin = self.theorem.twin
+        return (twin,) if self.theorem.expected == "ill-typed" else (self.theorem.statement, twin)
 
 
 @dataclass(frozen=True)
@@ -134,9 +140,13 @@ class Catalogue:
 
     def only(self, name: str) -> Catalogue:
         """The part with this id; two files may claim one id, and then one of them is broken."""
+        return self.having([name])
+
+    def having(self, ids: Collection[str]) -> Catalogue:
+        """The part with these ids, and nothing else."""
         return Catalogue(
-            tuple(entry for entry in self.entries if entry.id == name),
-            tuple(broken for broken in self.broken if broken.id == name),
+            tuple(entry for entry in self.entries if entry.id in ids),
+            tuple(broken for broken in self.broken if broken.id in ids),
         )
 
     def select(self, names: Sequence[str]) -> Catalogue:

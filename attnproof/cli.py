@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from . import __version__
-from .interrupt import Interrupted, held_back
+from .interrupt import Interrupted
 from .usage import (
     UsageError,
-    require_device,
+    chosen_verdicts,
     require_file,
     require_id,
     require_known,
-    require_theorems,
     require_writable,
 )
 
@@ -27,11 +24,30 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
-if TYPE_CHECKING:
-    from .catalogue import Catalogue, Source
-    from .runner import Options
+from .options import (
+    DeviceOption,
+    Dtype,
+    Dtypes,
+    Folders,
+    Jobs,
+    JsonFile,
+    NoNumeric,
+    Scale,
+    ScaleOption,
+    Seed,
+    loaded,
+    options_of,
+)  # fmt: skip
 
-__all__ = ["app", "main"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .catalogue import Catalogue
+    from .checking import Options
+    from .ledger import Ledger
+    from .records import Results
+
+__all__ = ["Dtype", "app", "main"]
 
 app = typer.Typer(
     name="attnproof",
@@ -40,38 +56,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-class Scale(StrEnum):
-    """How large the numbers' arrays are."""
-
-    small = "small"
-    default = "default"
-    large = "large"
-
-
-class Dtype(StrEnum):
-    """What the numbers are computed in."""
-
-    float64 = "float64"
-    float32 = "float32"
-    bfloat16 = "bfloat16"
-    float16 = "float16"
-
-
-Folders = Annotated[
-    list[Path] | None,
-    typer.Option("--theorems", metavar="DIR", help="Your own theorem files: a folder or a file."),
-]
-ScaleOption = Annotated[Scale, typer.Option(help="Size of the arrays that are measured.")]
-DeviceOption = Annotated[
-    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where numbers are computed.")
-]
-Dtypes = Annotated[
-    list[Dtype] | None, typer.Option("--dtype", help="Measure in this dtype only; repeatable.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of every random input.")]
-NoNumeric = Annotated[bool, typer.Option("--no-numeric", help="Prove and refute only.")]
 
 
 def _version(asked: bool) -> None:
@@ -91,17 +75,17 @@ def _app(
 
 @app.command("list")
 def list_theorems(theorems: Folders = None) -> int:
-    """The theorems, by subject."""
+    """The theorems, by subject, and the documents."""
     from .listing import list_catalogue
 
-    catalogue = _catalogue(theorems)
-    print(list_catalogue(catalogue))
-    return 1 if catalogue.broken else 0
+    catalogue, ledger = loaded(theorems)
+    print(list_catalogue(catalogue, ledger))
+    return 1 if catalogue.broken or ledger.broken else 0
 
 
 @app.command()
 def show(
-    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of a theorem, or several.")],
+    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of theorems or claims.")],
     steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -110,55 +94,91 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Theorems: statement, proof, assumptions, numbers, twin."""
-    catalogue = _catalogue(theorems)
+    """Theorems: statement, proof, assumptions, numbers, twin.  Claims: what decides them."""
+    catalogue, ledger = loaded(theorems)
+    ids = (*catalogue.ids, *ledger.ids)
     for name in names:
-        chosen = catalogue.select([name])
+        chosen, claims = catalogue.select([name]), ledger.select([name])
         members = [member.id for part in (chosen.entries, chosen.broken) for member in part]
-        require_id(name, catalogue.ids, members)
-    options = _options(not no_numeric, scale, device, dtype, seed)
+        if members or not claims.claims:
+            require_id(name, ids, members, "subject")
+        else:
+            require_id(name, ids, claims.ids, "document")
+    from .showing import show_claim, show_theorem
+
+    options = options_of(not no_numeric, scale, device, dtype, seed)
     codes = []
     for place, name in enumerate(names):
         print("\n" * place, end="")
-        codes.append(_shown(catalogue.only(name), options, steps=steps))
+        if name in catalogue.ids:
+            codes.append(show_theorem(catalogue.only(name), options, steps=steps))
+        else:
+            codes.append(show_claim(catalogue, ledger.select([name]), options))
     return max(codes)
 
 
-def _shown(chosen: Catalogue, options: Options, *, steps: bool) -> int:
-    """Print the page of one theorem; the exit code."""
-    from .page import kernel_steps, page
-    from .records import BrokenFile
-    from .runner import check
-    from .symbolic.prove import decide
+@app.command()
+def claims(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID or document]...", help="All, if none.")
+    ] = None,
+    verdict: Annotated[
+        list[str] | None,
+        typer.Option(help="Show only this one, by its first words; repeatable."),
+    ] = None,
+    numeric: Annotated[
+        bool, typer.Option("--numeric/--no-numeric", help="Measure the statements as well.")
+    ] = False,
+    scale: ScaleOption = Scale.small,
+    device: DeviceOption = "auto",
+    dtype: Dtypes = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    json: JsonFile = None,
+    theorems: Folders = None,
+) -> int:
+    """Claims of the documents: each with its verdict, derived from what decides it.
 
-    for broken in chosen.broken:
-        return _told(broken.source, broken.error)
-    (entry,) = chosen.entries
-    outcome = check(entry.theorem, entry.source, options)
-    if isinstance(outcome, BrokenFile):
-        return _told(entry.source, outcome.error)
-    print(page(outcome, kernel_steps(decide(entry.theorem.statement)) if steps else ()))
-    return 0 if outcome.ok else 1
+    A table should be quick, so nothing is measured unless --numeric asks for it.
+    """
+    from .ledger_file import VERDICTS
+
+    wanted = chosen_verdicts(verdict or (), VERDICTS)
+    catalogue, ledger = loaded(theorems)
+    require_known(names or (), ledger.names, "the id of a claim or a document", "claims")
+    if json is not None:
+        require_file(json)
+
+    from rich.console import Console
+
+    from .claims_table import claims_table
+
+    options = options_of(numeric, scale, device, dtype, seed, jobs)
+    chosen = ledger.select(names or ())
+    results = _run(catalogue.having(chosen.theorems), chosen, options, names or (), lines=False)
+    claims_table(results, Console(), wanted)
+    return _ended(results, json, None)
 
 
 @app.command()
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
+        list[str] | None,
+        typer.Argument(metavar="[ID, subject or document]...", help="All, if none."),
     ] = None,
     scale: ScaleOption = Scale.default,
     device: DeviceOption = "auto",
     dtype: Dtypes = None,
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Theorems checked at once.")] = 1,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the record.")] = None,
+    jobs: Jobs = 1,
+    json: JsonFile = None,
     html: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report.")] = None,
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Check theorems; the exit code is 0 if all is as expected."""
-    catalogue = _catalogue(theorems)
-    require_known(names or (), catalogue.names)
+    """Check theorems and claims; the exit code is 0 if all is as expected."""
+    catalogue, ledger = loaded(theorems)
+    require_known(names or (), (*catalogue.names, *ledger.names))
     if json is not None:
         require_file(json)
     if html is not None:
@@ -166,18 +186,39 @@ def run(
 
     from rich.console import Console
 
-    from .output import write_html, write_json
-    from .runner import run as run_catalogue
-    from .terminal import progress, table
+    from .terminal import table
 
-    options = _options(not no_numeric, scale, device, dtype, seed, jobs)
-    chosen = catalogue.select(names or ())
-    coming = [member.id for part in (chosen.broken, chosen.entries) for member in part]
-    with progress(Console(stderr=True), coming) as tell:
-        results = run_catalogue(chosen, options, tuple(names or ()), tell)
+    options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
+    chosen = ledger.select(names or ())
+    needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
+    results = _run(needed, chosen, options, names or ())
+    table(results, Console())
+    return _ended(results, json, html)
+
+
+def _run(
+    catalogue: Catalogue, ledger: Ledger, options: Options, names: Sequence[str], *,
+    lines: bool = True,
+) -> Results:  # fmt: skip
+    """Run with a bar; an interrupt before anything was finished leaves nothing."""
+    from rich.console import Console
+
+    from .progress import progress
+    from .runner import run as run_catalogue
+
+    broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
+    coming = [*broken, *(entry.id for entry in catalogue.entries), *ledger.demonstrations]
+    with progress(Console(stderr=True), coming, lines=lines) as tell:
+        results = run_catalogue(catalogue, options, tuple(names), tell, ledger)
     if results.unfinished and not results.theorems:
         raise Interrupted("interrupted before any theorem was finished; nothing written")
-    table(results, Console())
+    return results
+
+
+def _ended(results: Results, json: Path | None, html: Path | None) -> int:
+    """Write what was asked for; the exit code."""
+    from .output import write_html, write_json
+
     for wanted, write in ((json, write_json), (html, write_html)):
         if wanted is not None:
             print(f"wrote {write(results, wanted)}")
@@ -193,34 +234,6 @@ def schema() -> int:
 
     print(schema_text(), end="")
     return 0
-
-
-def _told(source: Source, error: str) -> int:
-    print(f"attnproof: {source.path}: {error}", file=sys.stderr)
-    return 1
-
-
-def _options(
-    numeric: bool, scale: Scale, device: str, dtypes: list[Dtype] | None, seed: int, jobs: int = 1
-) -> Options:
-    from .machine import default_dtypes
-    from .runner import Options
-
-    require_device(device)
-    with held_back():
-        present = default_dtypes(device) if numeric else ()
-        for side in ("symbolic.prove", *["numeric.check"] * numeric):
-            import_module(f".{side}", __package__)
-    asked = tuple(dtype.value for dtype in dtypes or ())
-    return Options(numeric, scale.value, device, asked or present, seed, jobs)
-
-
-def _catalogue(theorems: list[Path] | None) -> Catalogue:
-    from .catalogue import load_catalogue, theorem_files
-
-    for place in theorems or ():
-        require_theorems(place, theorem_files(place))
-    return load_catalogue(theorems or ())
 
 
 def main(arguments: list[str] | None = None) -> int:

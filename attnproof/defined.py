@@ -39,7 +39,8 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
 
 def _terms(statements: Iterable[Statement]) -> Iterator[Term]:
     for claimed in statements:
-        for claim in claimed.claims.values():
+        laws = (law.claim for law in claimed.laws)
+        for claim in (*claimed.claims.values(), *laws):
             ends = (claim.left, claim.right, claim.witness, *(link.term for link in claim.links))
             yield from (term for term in ends if term is not None)
         for pair in claimed.assume:
@@ -50,10 +51,17 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
     from .symbolic.latex import latex, unfolded_latex
     from .symbolic.plain import plain
 
+    uses = list(uses)
     written = {use for use in uses if not use.loose}
-    found = written | {_on_names(known, use) for use in written}
+    found = written | {_on_names(known, use) for use in written if not _names(use)}
+    found = found or {_on_names(known, _closed(use)) for use in uses}
     plainest = [term for term in found if _names(term)] or list(found)
-    term = min(plainest, key=lambda t: (abs(t.ndim - 2), t not in written, _size(t), latex(t)))
+    term = min(
+        plainest,
+        key=lambda t: (
+            abs(t.ndim - 2), t not in written, -_usual(known, t), _size(t), latex(t),
+        ),
+    )  # fmt: skip
     first, _, _ = (known.__doc__ or "").strip().partition("\n")
     return DefinitionRecord(
         name=known.name,
@@ -65,10 +73,37 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
     )
 
 
+def _closed(use: Term) -> Term:
+    """A use inside a sum or a stack, on arrays of its own for what is bound there."""
+    from .symbolic.terms import instantiate, make, postorder
+
+    shapes = {p.data: p.shape for p in postorder(use) if p.op == "bound"}
+    values = [
+        make("var", (), ("xyzuvw"[k % 6], "real"), shapes.get(use.loose - 1 - k, ()))
+        for k in range(use.loose)
+    ]
+    return instantiate(use, *values)
+
+
 def _names(use: Term) -> bool:
     """Whether it is applied to different names, and to nothing else."""
     args = use.args[1:]
     return len(set(args)) == len(args) and all(arg.op == "var" for arg in args)
+
+
+def _usual(known: Definition[..., object], use: Term) -> int:
+    """How many arguments have the usual name: Q for a matrix of queries, a for an angle."""
+    from inspect import signature
+
+    words = signature(known.body).parameters
+    usual = [_initial(word, arg) for word, arg in zip(words, use.args[1:], strict=False)]
+    return sum(
+        arg.op == "var" and arg.data[0] == u for arg, u in zip(use.args[1:], usual, strict=False)
+    )
+
+
+def _initial(word: str, arg: Term) -> str:
+    return word[0].upper() if arg.ndim > 1 else word[0]
 
 
 def _size(term: Term) -> int:
@@ -86,12 +121,10 @@ def _on_names(known: Definition[..., object], use: Term) -> Term:
     from .symbolic.givens import Given
 
     args = use.args[1:]
-    if _names(use):
-        return use
     values: list[Array] = []
     taken: set[str] = set()
     for word, arg in zip(signature(known.body).parameters, args, strict=False):
-        initial = word[0].upper() if arg.ndim > 1 else word[0]
+        initial = _initial(word, arg)
         name = word if initial in taken else initial
         taken.add(name)
         kind = "boolean" if arg.op in _TRUTH else "real"

@@ -6,10 +6,11 @@ be refuted is the mirror image: it needs a certified witness, and every implemen
 dtype that measured it must have seen it fail at least once, because a check that lets a false
 statement pass is worth nothing.  One excuse counts: a dtype so coarse that its rounding bound is
 above the difference which a finer dtype of the same implementation saw.  A measurement that was
-skipped says nothing either way.
+skipped says nothing either way.  A statement expected to be ill-typed must not build: its shapes
+do not fit, and there is nothing to measure.
 
 A theorem is ok when nothing speaks against it and nothing against its twin, whose expectation is
-the opposite.  Undecided is never as expected.
+the opposite: true for one that is refuted or ill-typed.  Undecided is never as expected.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def against(expected: Expected, verdict: Verdict, evidence: Sequence[Evidence]) 
         told += _of_true(evidence)
     elif expected == "refuted":
         told += _of_false(evidence)
-    else:
+    elif expected != "ill-typed":
         assert_never(expected)
     told += [e.why for e in evidence if isinstance(e, UndecidedEvidence) and e.why]
     return tuple(dict.fromkeys(told))

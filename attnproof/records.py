@@ -1,44 +1,56 @@
 """The record of a run: what was claimed, what was found, and how it is known.
 
-Everything a report shows stands here, and nothing else does.  The models are strict and frozen,
-refuse fields they do not know, and refuse NaN and infinity: an error that is not a number is the
-word ``"non-finite"``, so it cannot be mistaken for an error that was never measured.
+Everything a report shows stands here, and nothing else does; the parts are in ``evidence`` and
+``claim_records``.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
+
+from .claim_records import (
+    ClaimRecord,
+    ClaimVerdict,
+    DecidingRecord,
+    DemonstrationRecord,
+    DocumentRecord,
+    Outcome,
+    Role,
+    RowRecord,
+)
+from .evidence import (
+    Evidence,
+    Formula,
+    IllTypedEvidence,
+    MeasuredEvidence,
+    Number,
+    ProvedEvidence,
+    Record,
+    RefutedEvidence,
+    Status,
+    UndecidedEvidence,
+    UseRecord,
+    Verdict,
+    WitnessRecord,
+)  # fmt: skip
 
 __all__ = [
-    "SCHEMA_VERSION", "BrokenFile", "DefinitionRecord", "Evidence", "Formula",
-    "GivenRecord", "LinkRecord", "Machine", "MeasuredEvidence", "MeetingRecord", "OptionsRecord",
-    "ProvedEvidence", "RefutedEvidence", "Results",
-    "SizeRecord", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "Verdict", "WitnessRecord",
+    "SCHEMA_VERSION", "BrokenFile", "Checked", "ClaimRecord", "ClaimVerdict", "DecidingRecord",
+    "DefinitionRecord", "DemonstrationRecord", "DocumentRecord", "Evidence", "Expected",
+    "Formula", "GivenRecord", "IllTypedEvidence", "LinkRecord", "Machine", "MeasuredEvidence",
+    "MeetingRecord", "Number", "OptionsRecord", "Outcome", "ProvedEvidence", "Record",
+    "RefutedEvidence", "Relation", "Results", "Role", "RowRecord", "SizeRecord", "Status",
+    "TheoremRecord", "TwinRecord", "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord",
     "schema_text",
 ]  # fmt: skip
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
-Verdict = Literal["proved", "refuted", "undecided"]
-Expected = Literal["proved", "refuted"]
-Status = Literal["held", "violated", "non-finite", "skipped"]
-Number = float | Literal["non-finite"]
-
-
-class Record(BaseModel):
-    """The base of every record."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Formula(Record):
-    """A formula twice: LaTeX for a page, one line of plain text for a terminal."""
-
-    latex: str
-    text: str
+Expected = Literal["proved", "refuted", "ill-typed"]
+Relation = Literal["=", ">", ">=", "!="]
 
 
 class DefinitionRecord(Record):
@@ -74,12 +86,15 @@ class MeetingRecord(Record):
 
 
 class LinkRecord(Record):
-    """One link of a chain: left = right (or left > 0), and the reason for it."""
+    """One link of a chain: left, its relation to right, and the reason for it."""
 
     says: str = Field(description="The conclusion it belongs to; empty if there is only one.")
+    opens: str = Field(
+        default="", description="What is said before it, where a part of the proof begins."
+    )
     reason: str
     left: Formula
-    relation: Literal["=", ">"] = "="
+    relation: Relation = "="
     right: Formula
     steps: int = Field(ge=0, description="Kernel steps that were replayed.")
     rules: dict[str, int] = Field(description="How often each kernel rule was used.")
@@ -91,85 +106,13 @@ class LinkRecord(Record):
     )
 
 
-class ProvedEvidence(Record):
-    """The kernel replayed every step, for all sizes."""
-
-    kind: Literal["proved"] = "proved"
-    says: str
-    instance: Formula | None = Field(
-        default=None, description="For an existence: the array that does it."
-    )
-    steps: int = Field(ge=0)
-    rules: dict[str, int]
-    assumptions: tuple[str, ...]
-    readings: tuple[str, ...] = Field(
-        default=(), description="Where it means what it says: divisors not 0, and the like."
-    )
-    seconds: float = Field(ge=0)
-
-
-class WitnessRecord(Record):
-    """Small inputs for which a claim fails; every number is exact and written as text."""
-
-    sizes: dict[str, int]
-    values: dict[str, str]
-    text: str
-    place: tuple[int, ...]
-    left: str
-    right: str
-    gap: str = Field(description="A number that |left - right| certainly reaches.")
-    certified_by: str
-
-
-class RefutedEvidence(Record):
-    """A witness, its gap certified."""
-
-    kind: Literal["refuted"] = "refuted"
-    says: str
-    witness: WitnessRecord
-    seconds: float = Field(ge=0)
-
-
-class MeasuredEvidence(Record):
-    """One implementation, on one device and dtype, against the statement."""
-
-    kind: Literal["measured"] = "measured"
-    says: str
-    implementation: str
-    device: str
-    dtype: str
-    sizes: dict[str, int]
-    seed: int
-    sampled: str = Field(description="What was looked at, in words.")
-    error: Number | None = Field(description="The difference there; null only when skipped.")
-    tolerance: Number | None = Field(description="The rounding bound at that place.")
-    worst: tuple[int, ...] = Field(description="The entry where error over tolerance is largest.")
-    seconds: float = Field(ge=0)
-    status: Status
-    reason: str
-    rounding: str = Field(default="", description="The model behind the tolerance, in words.")
-
-
-class UndecidedEvidence(Record):
-    """Neither proved nor refuted, or not measured because something failed."""
-
-    kind: Literal["undecided"] = "undecided"
-    says: str
-    why: str
-    seconds: float = Field(ge=0)
-
-
-Evidence = Annotated[
-    ProvedEvidence | RefutedEvidence | MeasuredEvidence | UndecidedEvidence,
-    Field(discriminator="kind"),
-]
-
-
 class Checked(Record):
     """A statement with what was found out about it."""
 
     says: str = Field(description="In words.")
-    statement: Formula
+    statement: Formula = Field(
+        description="If it is ill-typed, the line as it is written, and no LaTeX."
+    )
     verdict: Verdict = Field(description="Of the symbolic side; never rounded up.")
     expected: Expected
     ok: bool = Field(description="The verdict is the expected one and no number speaks against it.")
@@ -198,7 +141,7 @@ class TheoremRecord(Checked):
 
 
 class BrokenFile(Record):
-    """A theorem file that could not be read."""
+    """A theorem file, demonstration or ledger that could not be read."""
 
     file: str
     error: str
@@ -217,7 +160,9 @@ class Machine(Record):
 class OptionsRecord(Record):
     """How it was asked for."""
 
-    selection: tuple[str, ...] = Field(description="Ids and subjects; empty for the catalogue.")
+    selection: tuple[str, ...] = Field(
+        description="Ids and subjects, claims and documents; empty for all of them."
+    )
     numeric: bool
     scale: Literal["small", "default", "large"]
     device: str
@@ -229,7 +174,7 @@ class OptionsRecord(Record):
 class Results(Record):
     """One run."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)
@@ -239,9 +184,17 @@ class Results(Record):
         default=(), description="What the names in the statements stand for."
     )
     theorems: tuple[TheoremRecord, ...]
+    documents: tuple[DocumentRecord, ...] = ()
+    claims: tuple[ClaimRecord, ...] = Field(
+        default=(), description="In the order of the documents."
+    )
+    demonstrations: tuple[DemonstrationRecord, ...] = ()
     broken: tuple[BrokenFile, ...]
     unfinished: tuple[str, ...] = Field(description="Ids that an interrupted run did not reach.")
-    ok: bool = Field(description="Every theorem is ok, no file is broken, nothing is unfinished.")
+    ok: bool = Field(
+        description="Every theorem, claim and demonstration is ok, no file is broken, and nothing "
+        "is unfinished."
+    )
 
 
 def schema_text() -> str:

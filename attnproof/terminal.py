@@ -1,26 +1,29 @@
-"""What the terminal shows of a run: the progress, the table of verdicts, one line of summary."""
+"""What the terminal shows of a run: the table of verdicts, what speaks against any, a summary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from .records import BrokenFile, MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
+from .records import MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rich.console import Console
     from rich.table import Table
 
     from .records import Results
 
-__all__ = ["SIGNS", "numbers", "progress", "sign", "summary", "table"]
+__all__ = ["SIGNS", "against", "numbers", "sign", "style", "summary", "table"]
 
-SIGNS = {"proved": "✓", "refuted": "✗", "undecided": "?"}
-STYLES = {"proved": "green", "refuted": "magenta", "undecided": "yellow"}
+SIGNS = {
+    "proved": "✓", "refuted": "✗", "ill-typed": "✗", "undecided": "?",
+    "true as written": "✓", "true under a stated correction": "~", "false as written": "✗",
+    "not checkable": "–", "reproduced": "✓", "differs": "✗", "failed": "?",
+}  # fmt: skip
+LINE = 300  # characters of a line that speaks against something
+STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "~": "cyan", "–": "dim"}
 
 
 def sign(verdict: str) -> str:
@@ -30,6 +33,11 @@ def sign(verdict: str) -> str:
     '✓ proved'
     """
     return f"{SIGNS[verdict]} {verdict}"
+
+
+def style(verdict: str) -> str:
+    """The colour of a verdict."""
+    return STYLES[SIGNS[verdict]]
 
 
 def numbers(record: TheoremRecord | TwinRecord) -> str:
@@ -46,52 +54,23 @@ def _statuses(record: TheoremRecord | TwinRecord) -> list[str]:
     return [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
 
 
-@contextmanager
-def progress(
-    console: Console, names: Sequence[str]
-) -> Iterator[Callable[[TheoremRecord | BrokenFile], None]]:
-    """A bar while a run lasts and a line for each outcome; yields what to tell of one."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-    from rich.text import Text
-
-    columns = (
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    coming = iter((*names, ""))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(next(coming), total=len(names))
-
-        def tell(outcome: TheoremRecord | BrokenFile) -> None:
-            if isinstance(outcome, BrokenFile):
-                line = Text(f"! broken     {outcome.file}: {outcome.error}", "red")
-            else:
-                mark = "" if outcome.ok else f"  ! {_wrong(outcome)}"
-                line = Text(f"{sign(outcome.verdict):<12} {outcome.id}{mark}")
-                line.stylize(STYLES[outcome.verdict], 0, 12)
-            bar.console.print(line, soft_wrap=True)
-            bar.update(task, advance=1, description=next(coming))
-
-        yield tell
-
-
-def _wrong(record: TheoremRecord) -> str:
-    more = f" (and {len(record.why) - 1} more)" if len(record.why) > 1 else ""
-    return "".join(record.why[:1]) + more
-
-
 def table(results: Results, console: Console) -> None:
     """The verdicts, what speaks against any of them, and one line that sums up."""
     from rich.text import Text
+
+    from .claims_table import claims_summary, counts
 
     if results.theorems:
         console.print(_verdicts(results))
         for line in _legend(results):
             console.print(Text(line, "dim"), soft_wrap=True)
-    for line in _against(results):
+    if results.claims:
+        console.print()
+        console.print(counts(results))
+    for line in against(results):
         console.print(Text(line, "red"), soft_wrap=True)
+    if results.claims:
+        console.print(Text(claims_summary(results), "bold"), soft_wrap=True)
     console.print(Text(summary(results), "bold"), soft_wrap=True)
 
 
@@ -127,7 +106,7 @@ def _marked(found: TheoremRecord | TwinRecord) -> tuple[str, str]:
     """Verdict and colour; a theorem's own mark leaves out what speaks against its twin."""
     other = found.twin.why if isinstance(found, TheoremRecord) else ()
     mark = " !" if len(found.why) > len(other) else ""
-    return sign(found.verdict) + mark, STYLES[found.verdict]
+    return sign(found.verdict) + mark, style(found.verdict)
 
 
 def _steps(record: TheoremRecord) -> str:
@@ -135,10 +114,13 @@ def _steps(record: TheoremRecord) -> str:
     return str(steps) if record.verdict == "proved" else "–"
 
 
-def _against(results: Results) -> Iterator[str]:
-    for record in results.theorems:
-        for line in record.why:
-            yield f"! {record.id}: {line}"
+def against(results: Results) -> Iterator[str]:
+    """Everything that speaks against the run, a line each; `attnproof show` has it whole."""
+    told = [(record.id, record.why) for record in results.theorems]
+    told += [(record.id, record.why) for record in results.demonstrations]
+    told += [(record.id, record.why) for record in results.claims]
+    for name, why in told:
+        yield from (shorten(f"! {name}: {line}", LINE, placeholder=" …") for line in why)
     for broken in results.broken:
         yield f"! {broken.file}: {broken.error}"
     if results.unfinished:
@@ -151,6 +133,8 @@ def summary(results: Results) -> str:
     verdicts = ", ".join(f"{counted.count(v)} {v}" for v in SIGNS if v in counted) or "none"
     told = {
         "not as expected": sum(not record.ok for record in results.theorems),
+        "claims not as expected": sum(not record.ok for record in results.claims),
+        "demonstrations not as expected": sum(not record.ok for record in results.demonstrations),
         "broken": len(results.broken),
         "not reached": len(results.unfinished),
     }

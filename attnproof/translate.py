@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
+from .chains import chain, formula
 from .records import (
     Evidence,
     Formula,
     GivenRecord,
-    LinkRecord,
     MeasuredEvidence,
-    MeetingRecord,
     Number,
     ProvedEvidence,
     RefutedEvidence,
     SizeRecord,
     Status,
     UndecidedEvidence,
+    UseRecord,
     Verdict,
     WitnessRecord,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from .numeric.measurement import Measurement
-    from .symbolic.decision import ClaimDecision, Decision, LinkProof, Witness
+    from .symbolic.claim import Claim, Instance
+    from .symbolic.decision import ClaimDecision, Decision, Witness
     from .symbolic.givens import Given
-    from .symbolic.statement import Claim, Statement
+    from .symbolic.statement import Statement
     from .symbolic.terms import Term
 
 __all__ = [
@@ -50,50 +51,51 @@ KINDS = {
 }
 
 
-def formula(term: Term) -> Formula:
-    """A term, as LaTeX and as one line of text."""
-    from .symbolic.latex import latex
-    from .symbolic.plain import plain
-
-    return Formula(latex=latex(term), text=plain(term))
-
-
 def statement(claimed: Statement) -> Formula:
     """The conclusions of a statement; in text, one line each."""
     from .symbolic.latex import statement_latex
-    from .symbolic.plain import plain
+    from .symbolic.plain_claims import plain_claim
 
-    lines = []
-    for says, claim in claimed.claims.items():
-        right = "0" if claim.right is None else plain(claim.right)
-        line = f"{plain(claim.left)} {'>' if claim.relation == '>' else '='} {right}"
-        if claim.variable is not None:
-            free_of = " and ".join(plain(term) for term in claim.free_of)
-            apart = f", the same for every {free_of}," if free_of else ""
-            line = f"there is {plain(claim.variable)}{apart} with {line}"
-        lines.append(f"{says}: {line}" if says else line)
+    lines = [
+        f"{says}: {plain_claim(claim)}" if says else plain_claim(claim)
+        for says, claim in claimed.claims.items()
+    ]
     return Formula(latex=statement_latex(claimed), text="\n".join(lines))
 
 
 def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
-    """The equations that a statement takes as true."""
-    return tuple(_equation(left, right) for left, right in claimed.assume)
+    """The equations and laws that a statement takes as true."""
+    from .symbolic.latex import law_latex
+    from .symbolic.plain_claims import plain_law
+
+    equations = tuple(_equation(left, right) for left, right in claimed.assume)
+    laws = (Formula(latex=law_latex(law), text=plain_law(law)) for law in claimed.laws)
+    return (*equations, *laws)
 
 
 def sizes(claimed: Statement) -> tuple[SizeRecord, ...]:
     """The axis lengths that a statement quantifies, in the order of its givens."""
     from .symbolic.terms import free
 
-    terms: list[Term] = [n for given in claimed.givens.values() for n in _lengths(given)]
-    for claim in claimed.claims.values():
-        terms += [claim.left, *([claim.right] if claim.right is not None else [])]
     found: dict[Term, SizeRecord] = {}
-    for term in terms:
+    for term in _spoken(claimed):
         for part in sorted(free(term), key=repr):
             if part.op == "size" and part not in found:
                 name, role = cast("tuple[str, str]", part.data)
                 found[part] = SizeRecord(name=name, role=role)
     return tuple(found.values())
+
+
+def _spoken(claimed: Statement) -> Iterator[Term]:
+    """Every term in which a size of the statement may occur."""
+    for given in claimed.givens.values():
+        yield from _lengths(given)
+    for pair in claimed.assume:
+        yield from pair
+    for claim in (*(law.claim for law in claimed.laws), *claimed.claims.values()):
+        for _, given in claim.variables:
+            yield from _lengths(given)
+        yield from (term for term in (claim.left, claim.right) if term is not None)
 
 
 def givens(claimed: Statement) -> tuple[GivenRecord, ...]:
@@ -116,50 +118,9 @@ def _lengths(given: Given) -> tuple[Term, ...]:
     return given.shape if given.below is None else (*given.shape, given.below)
 
 
-def chain(decision: Decision) -> tuple[LinkRecord, ...]:
-    """Every link of every conclusion."""
-    return tuple(
-        LinkRecord(
-            says=claim.says,
-            reason=link.reason,
-            left=formula(link.left),
-            relation=">" if claim.claim.relation == ">" else "=",
-            right=formula(link.right),
-            steps=link.steps,
-            rules=dict(link.rules),
-            seconds=link.seconds,
-            proved=link.proved,
-            why_not=link.why_not,
-            meeting=tuple(_meeting(link, *met) for met in link.meeting),
-        )
-        for claim in decision.claims
-        for link in claim.links
-    )
-
-
-def _meeting(link: LinkProof, place: tuple[Term, ...], value: Term) -> MeetingRecord:
-    """The meeting of both sides, its generic indices under letters that nothing else has."""
-    from .symbolic.latex import index_letter, latex, names_in
-    from .symbolic.plain import plain
-    from .symbolic.scalars import index
-    from .symbolic.terms import free, substitute
-
-    names = set(names_in(link.left, link.right))
-    generic = [v for i in place for v in sorted(free(i), key=repr) if v.op == "index"]
-    for old in dict.fromkeys(generic):
-        if old in names:
-            continue
-        new = index(index_letter(old.args[0], names), old.args[0])
-        names.add(new)
-        place = tuple(substitute(i, old, new) for i in place)
-        value = substitute(value, old, new)
-    told = Formula(latex=latex(value, names), text=plain(value))
-    return MeetingRecord(entry=", ".join(latex(i) for i in place), value=told)
-
-
 def evidence(decision: Decision) -> tuple[Evidence, ...]:
     """What the symbolic side has for each conclusion."""
-    return tuple(_evidence(claim) for claim in decision.claims)
+    return tuple(_evidence(claim, decision) for claim in decision.claims)
 
 
 def verdict(decision: Decision) -> Verdict:
@@ -169,13 +130,21 @@ def verdict(decision: Decision) -> Verdict:
     return cast("Verdict", decision.verdict)
 
 
-def _evidence(claim: ClaimDecision) -> Evidence:
+WAYS = {"induction": "induction", "squares": "sum of squares", "inverse": "left inverse"}
+
+
+def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
     if claim.verdict == "proved":
+        earlier = {_said(c.claim): c.says for c in decision.claims}
+        rules = sum((Counter(link.rules) for link in claim.links), Counter[str]())
+        if claim.claim.by:
+            rules[WAYS[claim.claim.by]] += 1
         return ProvedEvidence(
             says=claim.says,
             instance=_instance(claim.claim),
-            steps=sum(link.steps for link in claim.links),
-            rules=dict(sum((Counter(link.rules) for link in claim.links), Counter())),
+            uses=tuple(_use(fact, earlier) for fact in claim.claim.using),
+            steps=sum(rules.values()),
+            rules=dict(rules),
             assumptions=tuple(claim.assumptions),
             readings=tuple(claim.readings),
             seconds=claim.seconds,
@@ -187,6 +156,20 @@ def _evidence(claim: ClaimDecision) -> Evidence:
             says=claim.says, witness=_witness(claim.witness), seconds=claim.seconds
         )
     return UndecidedEvidence(says=claim.says, why=claim.why, seconds=claim.seconds)
+
+
+def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
+    """A fact that a proof rests on, and the conclusion that it is, if it is no hypothesis."""
+    from .symbolic.latex import fact_latex
+    from .symbolic.plain_claims import plain_fact
+
+    told = Formula(latex=fact_latex(fact), text=plain_fact(fact))
+    return UseRecord(formula=told, source=conclusions.get(_said(fact.law.claim), ""))
+
+
+def _said(claim: Claim) -> object:
+    """What a claim says, without how it is shown."""
+    return claim.relation, claim.left, claim.right, claim.variables
 
 
 def _instance(claim: Claim) -> Formula | None:

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 __all__ = [
-    "UsageError", "require_device", "require_file", "require_id", "require_known",
-    "require_theorems", "require_writable",
+    "UsageError", "chosen_verdicts", "require_device", "require_file", "require_id",
+    "require_known", "require_theorems", "require_writable",
 ]  # fmt: skip
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
@@ -18,22 +18,41 @@ class UsageError(Exception):
     """What was wanted, what came, and what to do, in one line; the exit code is 2."""
 
 
-def require_known(names: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a name that is neither an id nor a subject, with the nearest ones."""
+def require_known(
+    names: Sequence[str],
+    known: Sequence[str],
+    wanted: str = "the id or subject of a theorem, a claim or a document",
+    command: str = "list",
+) -> None:
+    """Refuse a name that is not known, with the nearest ones, or the command that lists all."""
     for name in names:
         if name in known:
             continue
         near = [other for other in known if name in other][:3] if len(name) > 2 else []
+        near = near or [other for other in known if name and name.lower() == other.lower()]
         near = near or get_close_matches(name, known, n=3, cutoff=0.55)
-        told = f"nearest: {', '.join(near)}" if near else "see `attnproof list`"
-        raise UsageError(f"wanted the id or subject of a theorem, got {name!r}; {told}")
+        told = f"nearest: {', '.join(near)}" if near else f"see `attnproof {command}`"
+        raise UsageError(f"wanted {wanted}, got {name!r}; {told}")
 
 
-def require_id(name: str, ids: Sequence[str], subject: Sequence[str]) -> None:
-    """Refuse what is no id; for a subject, ``subject`` are the ids in it."""
-    if name not in ids and subject:
-        raise UsageError(f"show wants an id; {name} is a subject, its ids are {', '.join(subject)}")
-    require_known([name], ids)
+def require_id(name: str, ids: Sequence[str], members: Sequence[str], kind: str) -> None:
+    """Refuse what is no id; for a subject or a document, ``members`` are the ids in it."""
+    if name not in ids and members:
+        told = ", ".join(members)
+        raise UsageError(f"show wants an id; {name} is a {kind}, its ids are {told}")
+    require_known([name], ids, "the id of a theorem or a claim")
+
+
+def chosen_verdicts(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """The verdicts that are asked for, by their first words; all of them if none is.
+
+    >>> chosen_verdicts(["false"], ["true as written", "false as written"])
+    ('false as written',)
+    """
+    for text in asked:
+        if not any(verdict.startswith(text) for verdict in known):
+            raise UsageError(f"wanted a verdict ({', '.join(known)}), got {text!r}")
+    return tuple(v for v in known if not asked or any(v.startswith(text) for text in asked))
 
 
 def require_device(name: str) -> None:

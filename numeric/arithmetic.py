@@ -14,6 +14,9 @@ from .rounded import FUNCTION_ERROR, Rounded, Scalar
 
 __all__ = ["Arithmetic", "representable"]
 
+FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
+LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
+
 
 def representable(c: Scalar, u: float) -> bool:
     """Whether a number is exact where the unit roundoff is u.
@@ -62,10 +65,13 @@ class Arithmetic:
         return Rounded(self, value, None, unit)
 
     def number(self, c: Scalar, unit: float) -> Rounded:
-        """A literal number, rounded to the unit of what it meets."""
-        radius = (
-            None if representable(c, unit) else torch.tensor(abs(c) * unit, dtype=torch.float64)
-        )
+        """A literal number, rounded to the unit of what it meets.
+
+        One that fills a float64 (1/3, a root) was itself rounded in float64.
+        """
+        error = 0.0 if representable(c, unit) else abs(c) * unit
+        error += 0.0 if representable(c, FEW_DIGITS) else abs(c) * LITERAL_ERROR
+        radius = torch.tensor(error, dtype=torch.float64) if error else None
         return Rounded(self, torch.tensor(float(c), dtype=torch.float64), radius, unit)
 
     def pair(self, a: Rounded, b: Any) -> tuple[Rounded, Rounded, float]:
@@ -106,7 +112,11 @@ class Arithmetic:
 
     def tanh(self, x: Rounded) -> Rounded:
         """tanh has slope at most 1 and stays below 1."""
-        return self._function(x, torch.tanh, lambda _, r: r.clamp(max=2))
+        result = self._function(x, torch.tanh, lambda _, r: r.clamp(max=2))
+        if x.total is not None:
+            own = FUNCTION_ERROR * self.inner(x.unit) * float(result.value.norm())
+            result.total = result.stored_total(x.total + own)
+        return result
 
     def sqrt(self, x: Rounded) -> Rounded:
         """sqrt(x) − sqrt(x − r) is the larger side."""

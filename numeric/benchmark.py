@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.givens import permutation, real, sizes
-from attnproof.symbolic.statement import Claim, Statement, equal
+from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
 
 from .devices import chosen, dtype_named

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from time import perf_counter
 
 import torch
 
-from attnproof.symbolic.statement import Claim, Statement
-from attnproof.symbolic.terms import Term, postorder, substitute
+from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.statement import Statement
 
 from .devices import chosen, devices, dtype_named, dtypes_on
 from .existence import search
+from .holding import Unsatisfiable
 from .implementations import DoesNotFit, Implementation, named
 from .measurement import Measurement
+from .parts import again, at_witness, definitions_of, drawn, parts_of
 from .run import Task, run
 from .scale import Scale, scale_named, sizes_of
-from .torch_reading import TorchReading
+from .steps import informative, one_thread
 from .walk import TooLarge
 
 __all__ = ["ReadingError", "devices", "measure"]
+
+REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
+RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 
 
 class ReadingError(RuntimeError):
@@ -39,18 +46,25 @@ def measure(
     seed: int = 0,
     implementations: Iterable[str | Implementation] | None = None,
     limit_seconds: float | None = None,
+    expected: str = "proved",
 ) -> list[Measurement]:
     """Every conclusion of a statement, in every implementation and dtype.
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
-    bounds, and if each side is within its own bound of the exact value of its term.
-    A claim of existence is read at its witness, or settled by least squares.
+    bounds, and if each side is within its own bound of the exact value of its term.  ``>=``,
+    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.order` says.  A claim of existence is
+    read at its witness, or settled by least squares.  Where no values are known that satisfy the
+    hypotheses, every conclusion is skipped with that reason.
+
+    ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality
+    that holds in one draw is drawn again, some times; that it holds says nothing.
 
     Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale
     or implementation that is not there, and :class:`ReadingError` at the end if a reading failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
-    >>> from attnproof.symbolic.statement import Statement, equal
+    >>> from attnproof.symbolic.claim import equal
+    >>> from attnproof.symbolic.statement import Statement
     >>> n, d = sizes("n", "tokens") + sizes("d", "features")
     >>> givens = {"X": real(n, d), "s": permutation(n)}
     >>> X, s = (given.named(name) for name, given in givens.items())
@@ -62,81 +76,121 @@ def measure(
     where = chosen(device)
     size = scale_named(scale)
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
-    able = [
-        implementation
-        for implementation in named(implementations, where)
-        if not implementation.replaced or implementation.serves(_definitions(statement))
-    ]
-    sizes = sizes_of(statement, size, lambda sizes: _walks_too_much(statement, sizes, size))
-    task = Task(statement, size, sizes, where, seed)
-    results: list[Measurement] = []
+    every = named(implementations, where)
+    deadline = None if limit_seconds is None else perf_counter() + limit_seconds
+    tasks = _Tasks(size, where, seed, expected, deadline)
     failed: list[str] = []
-    started = perf_counter()
-    for says, claim in statement.claims.items():
-        if claim.relation == "exists" and claim.witness is None:
-            results.append(_search(statement, says, claim, seed))
-            continue
-        read = _at_witness(claim)
-        for implementation in able:
-            if implementation.replaced and not implementation.serves(_definitions_of(read)):
-                continue
-            for dtype in wanted:
-                late = limit_seconds is not None and perf_counter() - started > limit_seconds
-                try:
-                    if late:
-                        raise DoesNotFit(f"not begun: the limit of {limit_seconds} s had passed")
-                    results.append(run(task, says, read, implementation, dtype))
-                except (DoesNotFit, TooLarge) as reason:
-                    results.append(task.skipped(says, implementation, dtype, str(reason)))
-                except Exception as error:  # noqa: BLE001 (told below, with all it belongs to)
-                    failed.append(
-                        f"{says or 'the claim'}, {implementation.name}, {dtype}: {error!r}"
-                    )
-                    cause = error
+    for says, claim, part in parts_of(statement):
+        able = [i for i in every if not i.replaced or i.serves(definitions_of(at_witness(claim)))]
+        try:
+            tasks.claim(part, says, able, wanted, failed)
+        except Exception as error:  # noqa: BLE001 (told below, with all it belongs to)
+            failed.append(f"{says or 'the claim'}: {error!r}")
+            tasks.cause = error
     if failed:
         text = f"{len(failed)} reading(s) failed; the first: {failed[0]}"
-        raise ReadingError(text, results) from cause
-    return results
+        raise ReadingError(text, tasks.results) from tasks.cause
+    return tasks.results
 
 
-def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
-    """Whether some claim needs every entry of a large intermediate, none of it being sampled."""
-    reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
-    return any(
-        max(reading.lengths(claim.left), default=1) <= scale.rows
-        and max(reading.peak(side) for side in _sides(claim)) > scale.passes
-        for claim in map(_at_witness, statement.claims.values())
-    )
+@dataclass
+class _Tasks:
+    """The tasks of a statement, one for each set of givens, and what was measured so far."""
 
+    scale: Scale
+    device: torch.device
+    seed: int
+    expected: str
+    deadline: float | None
+    results: list[Measurement] = field(default_factory=list)
+    cause: Exception | None = None
+    made: dict[int, Task] = field(default_factory=dict)
+    unsatisfiable: Unsatisfiable | None = None
+    others: dict[tuple[int, int], Task] = field(default_factory=dict)
 
-def _at_witness(claim: Claim) -> Claim:
-    """An equation: that of the claim, with the witness in the place of the unknown."""
-    if claim.relation != "exists" or claim.witness is None:
-        return claim
-    assert claim.variable is not None
-    assert claim.right is not None
-    left, right = (
-        substitute(side, claim.variable, claim.witness) for side in (claim.left, claim.right)
-    )
-    return Claim("=", left, right)
+    def claim(
+        self, part: Statement, says: str, able: list[Implementation], wanted: list[torch.dtype],
+        failed: list[str],
+    ) -> None:  # fmt: skip
+        """Measure one claim."""
+        claim = part.claims[says]
+        try:
+            if claim.relation == "exists" and claim.witness is None:
+                self.results.append(_search(part, says, claim, self.seed))
+                return
+            task = self.task(part)
+        except Unsatisfiable as reason:
+            bare = Task(part, self.scale, {}, self.device, self.seed)
+            eager = Implementation("no implementation")
+            self.results.append(bare.skipped(says, eager, wanted[0], str(reason)))
+            return
+        for implementation, dtype in product(able, wanted):
+            try:
+                self.results.append(self.measured(task, says, implementation, dtype))
+            except (DoesNotFit, TooLarge) as reason:
+                self.results.append(task.skipped(says, implementation, dtype, str(reason)))
+            except Exception as error:  # noqa: BLE001 (told at the end)
+                failed.append(f"{says or 'the claim'}, {implementation.name}, {dtype}: {error!r}")
+                self.cause = error
 
+    def task(self, part: Statement) -> Task:
+        """The task of a statement, with values drawn.
 
-def _sides(claim: Claim) -> tuple[Term, ...]:
-    return (claim.left,) if claim.right is None else (claim.left, claim.right)
+        The hypotheses are those of all parts: if none satisfy them once, none do.
+        """
+        if self.unsatisfiable is not None:
+            raise self.unsatisfiable
+        if id(part) not in self.made:
+            try:
+                task = drawn(part, self.scale, self.device, self.seed)
+            except Unsatisfiable as error:
+                self.unsatisfiable = error
+                raise
+            self.made[id(part)] = informative(task, self.run, again)
+        return self.made[id(part)]
 
+    def run(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
+    ) -> Measurement:
+        """One measurement, made once."""
+        key = (says, implementation.name, dtype)
+        if key not in task.runs:
+            if self.deadline is not None and perf_counter() > self.deadline:
+                raise DoesNotFit("not begun: the limit of time had passed")
+            why = task.unrounded(dtype)
+            if why is not None:
+                raise DoesNotFit(why)
+            read = at_witness(task.statement.claims[says])
+            with one_thread(task):
+                task.runs[key] = run(task, says, read, implementation, dtype)
+        return task.runs[key]
 
-def _definitions_of(claim: Claim) -> set[str]:
-    return {
-        part.data[0]
-        for side in _sides(claim)
-        for term in postorder(side)
-        for part in ((term, *postorder(term.args[-1])) if term.op == "iterate" else (term,))
-        if part.op == "named"
-    }
+    def other(self, task: Task, k: int) -> Task:
+        """The k-th other draw for a task."""
+        seed = task.seed + k
+        if (id(task), k) not in self.others:
+            self.others[id(task), k] = Task(
+                task.statement, task.scale, task.sizes, task.device, seed
+            )
+        return self.others[id(task), k]
 
-
-def _definitions(statement: Statement) -> set[str]:
-    return set().union(*(_definitions_of(claim) for claim in statement.claims.values()))
+    def measured(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
+    ) -> Measurement:
+        """One measurement; of what should be refuted, the first draw that contradicts it."""
+        found = self.run(task, says, implementation, dtype)
+        relation = task.statement.claims[says].relation
+        if self.expected != "refuted" or found.status != "held" or relation in ("=", "exists"):
+            return found
+        if relation == "!=":
+            return replace(found, status="skipped", reason=RARELY_EQUAL)
+        for k in range(1, REDRAWS):
+            one = self.other(task, k)
+            found_again = self.run(one, says, implementation, dtype)
+            if found_again.status not in ("held", "skipped"):
+                return found_again
+        reason = f"held in {REDRAWS} draws: where it fails, if it does, was not drawn"
+        return replace(found, status="skipped", reason=reason)
 
 
 def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:

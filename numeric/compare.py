@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,8 +11,14 @@ from torch import Tensor
 
 from .rounded import Rounded
 
-__all__ = ["Comparison", "compared", "positive", "worse"]
+__all__ = [
+    "NOTHING_TOLD", "Comparison", "compared", "misread", "positive", "says_nothing", "unusable",
+    "worse",
+]  # fmt: skip
 
+SIDES = ("left", "right")
+NOTHING_TOLD = "the rounding bound is as large as the values: nothing could be told apart"
+SMALL = 2.0**-10
 REFERENCE_SHARE = 2.0**-12  # float64 errors are 2^-29 of those of float32, with a wide margin
 
 
@@ -50,30 +57,50 @@ def compared(
     The tolerance of left = right is the sum of the two radii.  ``reference_radius`` is what the
     float64 references themselves may be off; without it a small share of the tolerance.
     """
-    sides = [x.detach().to("cpu", torch.float64) for x in (left, right)]
-    bounds = (left_bound, right_bound)
-    for name, bound in zip(("left", "right"), bounds, strict=True):
+    sides, bounds = _wide(left, right), (left_bound, right_bound)
+    bad = unusable(sides, bounds)
+    if bad is not None:
+        return bad
+    radius = left_bound.error() + right_bound.error()
+    equation = _worst(sides[0], sides[1], radius)
+    found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
+    wrong = misread(sides, bounds, reference_radius)
+    found = found if wrong is None else worse(found, wrong)
+    if found.status == "held" and says_nothing(radius, left_bound.value, right_bound.value):
+        return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
+    return found
+
+
+def _wide(*sides: Tensor) -> tuple[Tensor, ...]:
+    return tuple(side.detach().to("cpu", torch.float64) for side in sides)
+
+
+def unusable(sides: Sequence[Tensor], bounds: Sequence[Rounded]) -> Comparison | None:
+    """A side, or its reference, that is not a number somewhere."""
+    for name, bound in zip(SIDES, bounds, strict=False):
         if bool(bound.value.isnan().any()):
             return _not_finite(bound.value, f"the float64 reference of the {name} side")
-    for name, side, bound in zip(("left", "right"), sides, bounds, strict=True):
+    for name, side, bound in zip(SIDES, sides, bounds, strict=False):
         bad = side.isnan() | (side.isinf() & (side != bound.value))
         if bool(bad.any()):
             return _not_finite(torch.where(bad, math.nan, side), f"the {name} side")
-    radii = [bound.error() for bound in bounds]
-    equation = _worst(sides[0], sides[1], radii[0] + radii[1])
-    found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
-    for k, name in enumerate(("left", "right")):
+    return None
+
+
+def misread(
+    sides: Sequence[Tensor], bounds: Sequence[Rounded],
+    reference_radius: tuple[Tensor, Tensor] | None = None,
+) -> Comparison | None:  # fmt: skip
+    """A side farther from the exact value of its own term than its bound allows."""
+    found: Comparison | None = None
+    for k, (name, side, bound) in enumerate(zip(SIDES, sides, bounds, strict=False)):
         own = 0.0 if reference_radius is None else reference_radius[k]
-        radius = radii[k] * (1 + REFERENCE_SHARE) + own
-        error, tolerance, place = _worst(sides[k], bounds[k].value, radius)
+        radius = bound.error() * (1 + REFERENCE_SHARE) + own
+        error, tolerance, place = _worst(side, bound.value, radius)
         if error > tolerance:
             reason = f"the {name} side is not the value of its definition in float64"
-            found = worse(found, Comparison(error, tolerance, place, "violated", reason))
-    if found.status == "held" and _says_nothing(radii[0] + radii[1], bounds[0].value):
-        return Comparison(
-            0.0, 0.0, found.place, "skipped",
-            "the rounding bound is as large as the values: nothing could be told apart",
-        )  # fmt: skip
+            one = Comparison(error, tolerance, place, "violated", reason)
+            found = one if found is None else worse(found, one)
     return found
 
 
@@ -88,10 +115,16 @@ def _worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple
     return float(error[at]), float(tolerance[at]), at
 
 
-def _says_nothing(tolerance: Tensor, value: Tensor) -> bool:
-    """Whether the entries that make up half of the array's size are within their tolerance."""
-    size = torch.where(value.isfinite(), value, 0.0).square()
-    told = torch.where(value.abs() > tolerance, size, 0.0)
+def says_nothing(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
+    """Whether the entries that make up half of an array's size are within their tolerance.
+
+    Of arrays that should be 0 it is whether the tolerance is small beside what is drawn, which
+    is of the size of 1.
+    """
+    if not bool(right.any() and left.any()):
+        return bool((tolerance > SMALL).any())
+    size = torch.where(left.isfinite(), left, 0.0).square()
+    told = torch.where(left.abs() > tolerance, size, 0.0)
     return bool(told.sum() < size.sum() / 2)
 
 

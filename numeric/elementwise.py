@@ -14,7 +14,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["combine", "is_number"]
+from attnproof.symbolic.terms import Term, free, postorder
+
+__all__ = ["combine", "is_number", "may_round"]
 
 _FOLDED: dict[str, Callable[[Any, Any], Any]] = {"add": add, "mul": mul, "and": and_, "or": or_}
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {"equal": eq, "less": lt, "less_equal": le}
@@ -39,6 +41,8 @@ def combine(
     if op in _COMPARED:
         result = _COMPARED[op](*operands)
         return torch.tensor(result) if isinstance(result, bool) else result
+    if op in ("floor_divide", "remainder"):
+        return _divided(op, *operands)
     if op == "not":
         return ~operands[0]
     if op == "indicator":
@@ -55,9 +59,30 @@ def combine(
     return getattr(xp, op)(*operands)
 
 
+def _divided(op: str, a: Any, b: Any) -> Any:
+    """⌊a/b⌋ and a − b·⌊a/b⌋ of integers; by 0 they are 0 and a."""
+    if isinstance(b, int):
+        quotient = a // b if b else 0 * a
+    else:
+        quotient = torch.where(b == 0, 0, a // torch.where(b == 0, 1, b))
+    return quotient if op == "floor_divide" else a - b * quotient
+
+
 def _power(base: Any, exponent: int, plain: bool) -> Any:
     if plain and base == 0 and exponent < 0:
         return 0.0
     if exponent >= 0:
         return base**exponent
     return 1 / base if exponent == -1 else 1 / base**-exponent
+
+
+def may_round(t: Term) -> bool:
+    """Whether an operation on plain numbers is one that rounds, and not on mere literals.
+
+    Those are drawn or counted numbers, and angles, whose sine may cancel.
+    """
+    rounds = t.op in ("exp", "log", "cos", "sin", "tanh", "sqrt")
+    if not rounds and not (t.op == "power" and t.data < 0):
+        return False
+    counts = any(v.op == "index" or (v.op == "var" and v.data[1] == "natural") for v in free(t))
+    return counts or any(part.op == "pi" for part in postorder(t))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from attnproof.symbolic.meaning import ELEMENTWISE
 from attnproof.symbolic.terms import Term
 
-from .elementwise import combine, is_number
+from .elementwise import combine, is_number, may_round
 from .walk import Rows, RowWalk, Where
 
 __all__ = ["RowReading"]
@@ -39,6 +40,8 @@ class RowReading(RowWalk):
 
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
         """How to compute selected rows of a term, or None."""
+        if term.op in ("floor_divide", "remainder"):
+            return self.rows_of_integers
         if term.op in ELEMENTWISE:
             return self.rows_elementwise
         return getattr(self, "rows_" + term.op.replace(" ", "_"), None)
@@ -46,11 +49,23 @@ class RowReading(RowWalk):
     # numbers
 
     def constant(self, value: Any) -> Any:
-        """A literal number, kept as a Python number."""
-        return float(value)
+        """A literal number, kept as a Python number: an integer, which is exact, or a float."""
+        return int(value) if isinstance(value, int | Fraction) and value == int(value) else (
+            float(value)
+        )  # fmt: skip
 
     def op_index(self, t: Term) -> Any:
         return int(self.values[str(t.data)])
+
+    def op_inverse(self, t: Term) -> Any:
+        return torch.argsort(self(t.args[0]))
+
+    @abstractmethod
+    def integers(self) -> RowReading:
+        """The reading of indices and natural numbers, exact, at the values of now."""
+
+    def integer(self, term: Term) -> int:
+        return int(self.values[str(term.data)] if term.op == "index" else self.integers()(term))
 
     def array(self, term: Term, where: Where) -> Any:
         """The selected rows, as an array even where the value is one number."""
@@ -61,6 +76,8 @@ class RowReading(RowWalk):
 
     def rows_elementwise(self, t: Term, where: Where) -> Any:
         operands = [self._operand(arg, where) for arg in t.args]
+        if all(map(is_number, operands)) and may_round(t):
+            operands = [self._data(x) for x in operands]
         if t.op == "where" and all(is_number(x) for x in operands[1:]):
             operands[1:] = [self.full(self.counts(t, where), x) for x in operands[1:]]
         result = combine(t.op, operands, t.data, self.xp, self.truth)
@@ -69,6 +86,14 @@ class RowReading(RowWalk):
         if result.ndim < t.ndim:
             return self._repeated(result, self.counts(t, where))
         return result
+
+    def _data(self, x: float) -> Any:
+        """A number that is more than a literal: rounded like other data."""
+        return self.numbers(torch.tensor(x)) if isinstance(x, int) else self.full((), x)
+
+    def rows_of_integers(self, t: Term, where: Where) -> Any:
+        exact = self.integers().rows_elementwise(t, where)
+        return self.numbers(exact) if isinstance(exact, Tensor) else exact
 
     def _operand(self, arg: Term, where: Where) -> Any:
         """A repeated number stays one number, so that it takes the dtype of what it meets."""
@@ -140,7 +165,7 @@ class RowReading(RowWalk):
     def rows_pick(self, t: Term, where: Where) -> Any:
         axis: Any = t.data
         x, at = t.args
-        number = int(self(at))
+        number = self.integer(at)
         if x.op == "var":
             picked = self.array(x, (None,) * x.ndim)[(slice(None),) * axis + (number,)]
             return self.select(picked, where)
@@ -190,13 +215,27 @@ class RowReading(RowWalk):
 
     def rows_reduce(self, t: Term, where: Where) -> Any:
         axis: Any = t.data
-        return self.array(t.args[0], (*where[:axis], None, *where[axis:])).sum(axis)
+        total = self.array(t.args[0], (*where[:axis], None, *where[axis:])).sum(axis)
+        return self.averaged(total, t.args[0].shape[axis])
 
     def rows_matmul(self, t: Term, where: Where) -> Any:
         x, y = t.args
         left: Where = (*where[: x.ndim - 1], None)
         right: Where = (None,) if y.ndim == 1 else (*where[: y.ndim - 2], None, where[-1])
-        return self.product(self.array(x, left), self.array(y, right))
+        total = self.product(self.array(x, left), self.array(y, right))
+        return self.averaged(total, x.shape[-1])
+
+    def rows_tabulate(self, t: Term, where: Where) -> Any:
+        first, rest = where[0], where[1:]
+        places = range(self.length(t.shape[0])) if first is None else first.places.tolist()
+
+        def row_at(row: Term) -> Any:
+            value = self.rows(row, rest)
+            return self._data(value) if type(value) is int and not row.ndim else (
+                self.array(row, rest)
+            )  # fmt: skip
+
+        return self.xp.stack(self.slices(t, places, row_at), axis=0)
 
     # leaves and functions
 

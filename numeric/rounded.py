@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from .norms import LARGEST, spectral, through
 from .profile import blocked_terms
 
 if TYPE_CHECKING:
@@ -44,10 +45,11 @@ def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
 class Rounded:
     """value ± radius; ``unit`` is the roundoff of the dtype it is stored in.
 
-    ``radius`` is None where the stored number is exact.
+    ``radius`` is None where the stored number is exact.  ``total`` bounds the Euclidean norm of
+    all errors together where that is known to be less than what the radii say.
     """
 
-    __slots__ = ("arithmetic", "radius", "unit", "value")
+    __slots__ = ("_norm", "arithmetic", "radius", "total", "unit", "value")
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -57,6 +59,8 @@ class Rounded:
     ) -> None:  # fmt: skip
         self.arithmetic, self.value, self.radius = arithmetic, value, radius
         self.unit = arithmetic.profile.store if unit is None else unit
+        self.total: float | None = None
+        self._norm: float | None = None
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
         return self.arithmetic
@@ -91,9 +95,13 @@ class Rounded:
     def __add__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
         exact = isinstance(other, int | float) and other == 0
-        return self.arithmetic.rounded(
+        result = self.arithmetic.rounded(
             a.value + b.value, _plus(a.radius, b.radius), unit, exact=exact
         )
+        tracked = a.total is not None or b.total is not None
+        if tracked and a.shape == b.shape:
+            result.total = result.stored_total(a.total_error() + b.total_error())
+        return result
 
     def __mul__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
@@ -152,10 +160,51 @@ class Rounded:
             _product(self.radius, other_size, torch.matmul),
             _product(self.radius, b.radius, torch.matmul),
         )
-        radius = factor * (size @ other_size)
-        if spread is not None:
-            radius = radius + spread * (1 + factor)
-        return self.arithmetic.rounded(self.value @ b.value, radius, profile.store)
+        local = factor * (size @ other_size)
+        radius = local if spread is None else local + spread * (1 + factor)
+        value = self.value @ b.value
+        product = self.arithmetic.rounded(value, radius, profile.store)
+        if spread is None or max(self.ndim, b.ndim) > 2 or max(size.shape[-1:]) > LARGEST:
+            return product
+        return self._in_norm(b, product, local, factor)
+
+    def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> Rounded:
+        """The product with its errors bounded through the norms of both factors as well."""
+        known: list[tuple[Tensor, float]] = []
+        if self.ndim == 2 and max(self.shape) <= LARGEST:
+            entries, whole = through(
+                self.value, self.radius, self.norm(), b.value, b.total_error(), -1
+            )
+            known.append((entries[:, None] if b.ndim == 2 else entries, whole))
+        if b.ndim == 2 and max(b.shape) <= LARGEST:
+            known.append(
+                through(b.value, b.radius, b.norm(), self.value, self.total_error(), -2)
+            )
+        own = product.value.abs() * product.unit + self.arithmetic.profile.least
+        assert product.radius is not None
+        for entries, whole in known:
+            radius = own + (local + entries * (1 + factor)) * (1 + product.unit)
+            product.radius = torch.minimum(product.radius, radius.expand(product.shape))
+            total = product.stored_total(whole * (1 + factor) + float(local.norm()))
+            product.total = total if product.total is None else min(product.total, total)
+        return product
+
+    def norm(self) -> float:
+        """A bound on the largest singular value, computed once; of a product the cheap one."""
+        if self._norm is None:
+            cheap = float(self.value.norm()) * (1 + 2.0**-40)
+            self._norm = spectral(self.value) if self.total is None else cheap
+        return self._norm
+
+    def stored_total(self, total: float) -> float:
+        """The norm of all errors once results with errors of norm ``total`` are rounded."""
+        least = self.arithmetic.profile.least * math.sqrt(self.value.numel())
+        return total * (1 + self.unit) + float(self.value.norm()) * self.unit + least
+
+    def total_error(self) -> float:
+        """A bound on the Euclidean norm of all errors together."""
+        entries = 0.0 if self.radius is None else float(self.radius.norm())
+        return entries if self.total is None else min(entries, self.total)
 
     def _compared(self, other: Any, how: Any) -> Tensor:
         result: Tensor = how(self.value, other.value if isinstance(other, Rounded) else other)

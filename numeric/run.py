@@ -19,10 +19,12 @@ from .compare import Comparison, compared, positive, worse
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX, SOFTMAX_BOUND
 from .measurement import Measurement
+from .order import different, ordered
 from .profile import Profile, profile_of
 from .rounded import Rounded
 from .sample import Sample, draw
 from .scale import Scale
+from .told import how, place_of, sampled
 from .torch_reading import BoundReading, TorchReading
 from .walk import Replacement, Rows, Where
 
@@ -46,6 +48,8 @@ class Task:
     chosen: dict[tuple[int, int, Term], Where] = field(default_factory=dict)
     readings: dict[tuple[Hashable, ...], BoundReading] = field(default_factory=dict)
     bounds: dict[tuple[Hashable, ...], Rounded] = field(default_factory=dict)
+    broken: dict[torch.dtype, str | None] = field(default_factory=dict)
+    runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
 
     @cached_property
     def roles(self) -> dict[str, str]:
@@ -101,8 +105,19 @@ class Task:
                     sample.sizes, sample.with_radii(profile, self.device), profile,
                     {**SOFTMAX_BOUND, **replaced},
                 )  # fmt: skip
-            self.bounds[(*whose, side, where)] = self.readings[whose].read(side, where)
+            found = self.readings[whose].read(side, where)
+            self.bounds[(*whose, side, where)] = self.readings[whose].rounded(found)
         return self.bounds[(*whose, side, where)]
+
+    def unrounded(self, dtype: torch.dtype) -> str | None:
+        """Why the values are not to be had in this dtype, or None.
+
+        Raises :class:`Unsatisfiable` where they are not to be had at all.
+        """
+        if dtype not in self.broken:
+            why = self.sample(0).breaks(dtype, self.device)
+            self.broken[dtype] = None if why is None else f"rounded to this dtype, not {why}"
+        return self.broken[dtype]
 
     def skipped(
         self, says: str, implementation: Implementation, dtype: torch.dtype, why: str
@@ -135,7 +150,7 @@ def run(
         where = task.rows(claim.left, head, max(4, task.scale.rows // heads))
         with torch.no_grad():
             one = _compared(task, claim, reading, implementation, profile, where, head)
-        place = _place(one.place, where)
+        place = place_of(one.place, where)
         one = replace(one, place=(head, *place) if heads > 1 else place)
         found = one if found is None else worse(found, one)
     assert found is not None
@@ -143,8 +158,8 @@ def run(
     return Measurement(
         says, implementation.name, str(task.device), str(dtype).removeprefix("torch."),
         task.sizes | ({"heads drawn": heads} if heads > 1 else {}), task.seed,
-        _sampled(task, claim.left, where, heads, partly), found.error, found.tolerance, found.place,
-        perf_counter() - started, found.status, found.reason, f"{profile}; {_how(implementation)}",
+        sampled(task, claim.left, where, heads, partly), found.error, found.tolerance, found.place,
+        perf_counter() - started, found.status, found.reason, f"{profile}; {how(implementation)}",
     )  # fmt: skip
 
 
@@ -155,12 +170,16 @@ def _compared(
     sides = [claim.left] if claim.right is None else [claim.left, claim.right]
     computed = [_tensor(reading.read(side, where)) for side in sides]
     bounds = [task.bound(side, where, head, profile, implementation.bounds) for side in sides]
-    if claim.relation == ">":
+    if claim.relation == ">" and claim.right is None:
         return positive(computed[0], bounds[0])
     own = None
     if profile.dtype == torch.float64 and implementation.bounds:
         exact = [task.bound(side, where, head, profile, {}).error() for side in sides]
         own = (exact[0], exact[1])
+    if claim.relation == "!=":
+        return different(computed, bounds, own, every_entry=not any(where))
+    if claim.relation in (">", ">="):
+        return ordered(claim.relation, computed, bounds, own)
     return compared(computed[0], computed[1], bounds[0], bounds[1], own)
 
 
@@ -170,13 +189,6 @@ def _tensor(value: Any) -> Tensor:
 
 def _profile(dtype: torch.dtype, device: torch.device) -> Profile:
     return profile_of(dtype, device, str(dtype).removeprefix("torch."))
-
-
-def _how(implementation: Implementation) -> str:
-    swapped = ", ".join(implementation.bounds)
-    if swapped:
-        return f"{swapped} by the bound of its kernel, the rest operation by operation"
-    return "operation by operation, softmax by torch.softmax"
 
 
 def _guarded(implementation: Implementation) -> Mapping[str, Replacement]:
@@ -196,25 +208,3 @@ def _guarded(implementation: Implementation) -> Mapping[str, Replacement]:
         name: replace(replaced, compute=guard(replaced.compute))
         for name, replaced in implementation.replaced.items()
     }
-
-
-def _place(place: tuple[int, ...], where: Where) -> tuple[int, ...]:
-    return tuple(
-        k if rows is None else int(rows.places[k]) for k, rows in zip(place, where, strict=False)
-    )
-
-
-def _sampled(task: Task, side: Term, where: Where, heads: int, partly: set[str]) -> str:
-    text = "every entry"
-    for axis, rows in enumerate(where):
-        if rows is not None:
-            length = length_value(side.shape[axis], task.sizes)
-            text = f"{len(rows.places)} of {length:,} places on axis {axis}, both ends among them"
-    if heads > 1:
-        text += f", in each of {heads} heads drawn one by one (the first index of the place)"
-    if partly:
-        text += f"; {', '.join(sorted(partly))} run for these alone"
-    found = [n for name, n in task.sizes.items() if task.roles.get(name) == "tokens"]
-    if found and max(found) < task.scale.lengths["tokens"][0]:
-        text += "; fewer tokens than the scale has, for an array of all pairs of them"
-    return text

@@ -1,50 +1,83 @@
-"""Values for the givens of a statement, by kind, from one seed."""
+"""Values for the givens of a statement from one seed, and what they are in each dtype."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.givens import Given
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import postorder
 
 from .arithmetic import Arithmetic
 from .functions import SmoothFunction
-from .profile import Profile, unit_roundoff, wide_dtype
-from .scale import Scale, roles, tokens
-from .torch_reading import TorchReading
+from .holding import Unsatisfiable, broken
+from .hypotheses import Formed, met, spot_of
+from .kinds import values_by_kind
+from .profile import Profile, profile_of, unit_roundoff, wide_dtype
+from .rounded import Rounded
+from .scale import Scale
+from .torch_reading import BoundReading, TorchReading
 
-__all__ = ["Sample", "Unsatisfiable", "draw"]
+__all__ = ["Sample", "Unsatisfiable", "distance", "draw"]
 
-SPREAD = 1.75  # of token features: scores spread 3, so that a few keys stand out in every row
 WIDE_KINDS = ("angle", "position", "frequency")
-INDEX_KINDS = ("permutation", "injection", "index map")
-
-
-class Unsatisfiable(ValueError):
-    """An assumption of a statement has a form that no draw can be made to satisfy."""
+KEPT_KINDS = ("orthogonal", "standard")  # in float64: rounded, they would be so no more
+CPU = torch.device("cpu")
+DRAWS = 12  # until the hypotheses that nothing was done for hold
+SMALL_DRAWS = 400  # of hypotheses about small whole numbers and maps
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One draw: the sizes, and for each given its value in float64 (or its function)."""
+    """One draw: the sizes, and for each given its value in float64 (or its function).
+
+    ``formed`` givens are computed from the others after rounding; ``kept`` are not rounded, and
+    may be so far from what satisfies a hypothesis exactly.
+    """
 
     statement: Statement
     sizes: dict[str, int]
     values: dict[str, Any]
     seed: int
+    formed: tuple[Formed, ...] = ()
+    kept: Mapping[str, float] = field(default_factory=dict)
 
     def in_dtype(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
         """The values rounded to a dtype, as a program would be given them."""
-        return {
+        stored = {
             name: self._stored(name, value, dtype, device) for name, value in self.values.items()
+        }
+        for form in self.formed:
+            exact = {k: _wide(v) for k, v in stored.items() if not isinstance(v, SmoothFunction)}
+            exact |= self.functions(torch.float64, CPU)
+            reading = TorchReading(self.sizes, exact, torch.float64, CPU)
+            name, spot = spot_of(form.target)
+            source = torch.as_tensor(reading(form.source))
+            value = torch.linalg.inv(source) if form.inverse else source
+            places = [(axis, reading.integer(at)) for axis, at in reversed(spot)]
+            stored[name] = _written(stored[name], value, places)
+        return stored
+
+    def breaks(self, dtype: torch.dtype, device: torch.device) -> str | None:
+        """A hypothesis that no longer holds once the values are rounded to a dtype, in words."""
+        if not self.statement.laws:
+            return None
+        stored = {k: _wide(v) for k, v in self.in_dtype(dtype, device).items()}
+        inequalities = Statement(self.statement.givens, {}, (), self.statement.laws)
+        return broken(inequalities, self.sizes, stored | self.functions(torch.float64, CPU))
+
+    def functions(self, dtype: torch.dtype, device: torch.device) -> dict[str, SmoothFunction]:
+        """The functions among the givens, with weights in a dtype."""
+        return {
+            name: self._function(name, lambda weights: weights.to(device, dtype))
+            for name, given in self.statement.givens.items()
+            if given.kind == "function"
         }
 
     def _stored(self, name: str, value: Any, dtype: torch.dtype, device: torch.device) -> Any:
@@ -55,10 +88,11 @@ class Sample:
             return value
         if not value.is_floating_point():
             return value.to(device)
-        return value.to(self._dtype_of(kind, dtype, device)).to(device)
+        return value.to(self._dtype_of(name, dtype, device)).to(device)
 
-    def _dtype_of(self, kind: str, dtype: torch.dtype, device: torch.device) -> torch.dtype:
-        if kind == "orthogonal":
+    def _dtype_of(self, name: str, dtype: torch.dtype, device: torch.device) -> torch.dtype:
+        kind = self.statement.givens[name].kind
+        if kind in KEPT_KINDS or name in self.kept:
             return torch.float32 if device.type == "mps" else torch.float64
         return wide_dtype(dtype) if kind in WIDE_KINDS else dtype
 
@@ -74,12 +108,46 @@ class Sample:
             elif not isinstance(value, Tensor) or not value.is_floating_point():
                 found[name] = value
             else:
-                stored = self._dtype_of(kind, profile.dtype, device)
+                stored = self._dtype_of(name, profile.dtype, device)
                 unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
                 found[name] = arithmetic.exact(value.to(stored).double(), unit)
-                if kind == "orthogonal":
-                    found[name].radius = _distance_to_orthogonal(value.to(stored).double())
+                far = self.kept.get(name)
+                if kind in KEPT_KINDS:
+                    far = distance(kind, value.to(stored).double())
+                if far is not None:
+                    found[name].radius = torch.full_like(value, far)
+        for form in self.formed:
+            found[spot_of(form.target)[0]] = self._formed(form, found)
         return found
+
+    def _formed(self, form: Formed, found: dict[str, Any]) -> Any:
+        """The exact value of what is formed from other givens, and the radius of storing it."""
+        profile = profile_of(torch.float64, CPU)
+        arithmetic = Arithmetic(profile)
+        exact = {
+            k: arithmetic.exact(v.value) if isinstance(v, Rounded) else v for k, v in found.items()
+        }
+        for name in self.functions(torch.float64, CPU):
+            exact[name] = self._function(
+                name, lambda weights: arithmetic.exact(weights.to(profile.dtype).double())
+            )
+        reading = BoundReading(self.sizes, exact, profile)
+        name, spot = spot_of(form.target)
+        places = [(axis, reading.integer(at)) for axis, at in reversed(spot)]
+        source, old = reading(form.source), found[name]
+        value = source.value if isinstance(source, Rounded) else torch.as_tensor(source)
+        if not isinstance(old, Rounded):  # a mask or a map of indices
+            return _written(old, value, places)
+        error = source.error() if isinstance(source, Rounded) else torch.zeros(())
+        if form.inverse:
+            inverse = torch.linalg.inv(value)
+            defect = value @ inverse - torch.eye(len(value), dtype=value.dtype)
+            error = torch.linalg.matrix_norm(inverse) * torch.linalg.matrix_norm(defect)
+            value = inverse
+        if form.inverse or any(part.op not in _MOVES for part in postorder(form.source)):
+            error = error + old.unit * value.abs()
+        new = _written(old.value, value, places), _written(old.error(), error, places)
+        return Rounded(old.arithmetic, *new, old.unit)
 
     def _function(self, name: str, convert: Callable[[Tensor], Any]) -> SmoothFunction:
         given = self.statement.givens[name]
@@ -87,133 +155,57 @@ class Sample:
         return SmoothFunction(name, given.core, out, given.traits, self.seed, convert)
 
 
-def _distance_to_orthogonal(g: Tensor) -> Tensor:
-    """A bound on how far each entry is from that of an exactly orthogonal matrix near g."""
-    defect = torch.linalg.matrix_norm(g.mT @ g - torch.eye(len(g), dtype=g.dtype))
-    return torch.full_like(g, float(defect) + len(g) * 2.0**-53)
+_MOVES = (
+    "var", "size", "num", "index", "pick", "slice", "gather", "permute", "new axis", "broadcast",
+    "reshape", "stack", "concat", "inverse",
+)  # fmt: skip
+
+
+def _written(into: Tensor, value: Tensor, places: list[tuple[int, int]]) -> Tensor:
+    """A copy of an array with some part of it replaced."""
+    new = into.clone()
+    view = new
+    for axis, place in places:
+        view = view.select(axis, place)
+    view.copy_(value)
+    return new
+
+
+def _wide(value: Any) -> Any:
+    floating = isinstance(value, Tensor) and value.is_floating_point()
+    return value.to(CPU, torch.float64) if floating else value
+
+
+def distance(kind: str, stored: Tensor) -> float:
+    """A bound on how far an entry is from that of an exactly orthogonal (standard) matrix near."""
+    columns = stored / math.sqrt(len(stored)) if kind == "standard" else stored
+    one = torch.eye(columns.shape[1], dtype=columns.dtype)
+    defect = float(torch.linalg.matrix_norm(columns.mT @ columns - one))
+    if kind == "standard":
+        defect = (defect + float(columns.sum(0).norm())) * math.sqrt(len(stored))
+    return defect + len(stored) * 2.0**-53
 
 
 def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int) -> Sample:
-    """Values for every given; the assumptions of the statement hold in them exactly."""
-    generator = torch.Generator().manual_seed(seed)
-    values: dict[str, Any] = {}
-    for name, given in statement.givens.items():
-        shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
-        below = 0 if given.below is None else length_value(given.below, dict(sizes))
-        if given.kind not in _DRAWN_BY:
-            raise TypeError(
-                f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"
-            )
-        values[name] = _DRAWN_BY[given.kind](_Ask(given, shape, below, scale, generator, values))
-    sample = Sample(statement, dict(sizes), values, seed)
-    for left, right in statement.assume:
-        _satisfy(sample, left, right)
-    return sample
+    """Values for every given that satisfy the hypotheses of the statement.
 
-
-@dataclass(frozen=True)
-class _Ask:
-    """One given to draw: its shape, the range of its indices, and what is drawn already."""
-
-    given: Given
-    shape: tuple[int, ...]
-    below: int
-    scale: Scale
-    generator: torch.Generator
-    drawn: Mapping[str, Any]
-
-    def normal(self) -> Tensor:
-        return torch.randn(self.shape, generator=self.generator, dtype=torch.float64)
-
-    def uniform(self) -> Tensor:
-        return torch.rand(self.shape, generator=self.generator, dtype=torch.float64)
-
-    def integers(self, high: int) -> Tensor:
-        return torch.randint(high, self.shape, generator=self.generator)
-
-    def order(self) -> Tensor:
-        return torch.randperm(self.below, generator=self.generator)
-
-
-def _real(ask: _Ask) -> Tensor:
-    return _ladder(2.0**-8, ask) if _per_head(ask.given) else ask.normal() * _spread(ask)
-
-
-def _index(ask: _Ask) -> int:
-    """An index not drawn before, while there is one."""
-    taken = [v for v in ask.drawn.values() if isinstance(v, int)]
-    order = ask.order().tolist()
-    chosen: int = next((k for k in order if k not in taken), order[0])
-    return chosen
-
-
-def _injection(ask: _Ask) -> Tensor:
-    order = ask.order()[: ask.shape[0]]
-    still = ask.given.kind == "permutation" and bool((order == torch.arange(len(order))).all())
-    return order.roll(1) if still else order
-
-
-def _per_head(given: Given) -> bool:
-    return len(given.shape) == 1 and roles(given.shape[0]) == {"heads"}
-
-
-def _ladder(last: float, ask: _Ask) -> Tensor:
-    """last^(b/B): frequencies 10000^(−b/B) of the sources, or one slope for each head."""
-    steps = torch.arange(ask.shape[-1], dtype=torch.float64) / ask.shape[-1]
-    return (last**steps).expand(ask.shape).clone()
-
-
-def _spread(ask: _Ask) -> float:
-    """Matrices between features keep the size of what they act on; tokens spread wider."""
-    if any(tokens(n) for n in ask.given.shape):
-        return SPREAD
-    return 1 / math.sqrt(ask.shape[-2]) if len(ask.shape) > 1 else 1.0
-
-
-def _mask(ask: _Ask) -> Tensor:
-    """Truth values, most of them true, one at least in every row."""
-    keep = ask.uniform() < 0.6
-    if not ask.shape:
-        return keep
-    one = torch.randint(ask.shape[-1], (*ask.shape[:-1], 1), generator=ask.generator)
-    return keep.scatter(-1, one, torch.ones_like(one, dtype=torch.bool))
-
-
-_DRAWN_BY: dict[str, Callable[[_Ask], Any]] = {
-    "real": _real,
-    "angle": lambda ask: ask.uniform() * math.tau - math.pi,
-    "position": lambda ask: ask.integers(ask.scale.positions).double(),
-    "frequency": lambda ask: _ladder(1e-4, ask) if ask.shape else ask.uniform(),
-    "positive": lambda ask: torch.exp(ask.normal() / 2),
-    "boolean": _mask,
-    "orthogonal": lambda ask: torch.linalg.qr(ask.normal()).Q,
-    "index": _index,
-    "permutation": _injection,
-    "injection": _injection,
-    "index map": lambda ask: ask.integers(ask.below),
-    "function": lambda _: None,
-}
-
-
-def _satisfy(sample: Sample, left: Term, right: Term) -> None:
-    """Write the value of one side into the row of a given that the other side names."""
-    for target, source in ((left, right), (right, left)):
-        spot: list[Any] = []
-        row = target
-        while row.op == "pick":
-            axis: Any = row.data
-            spot.insert(0, (axis, row.args[1]))
-            row = row.args[0]
-        if row.op == "var" and row.data[0] in sample.values:
-            reading = TorchReading(
-                sample.sizes, sample.in_dtype(torch.float64, torch.device("cpu")), torch.float64,
-                torch.device("cpu"),
-            )  # fmt: skip
-            view = sample.values[row.data[0]]
-            for axis, at in reversed(spot):
-                view = view.select(axis, int(reading(at)))
-            view.copy_(reading(source))
-            return
-    raise Unsatisfiable(
-        f"cannot draw values with {left!r} = {right!r}: one side must be a given or a row of one"
-    )
+    Raises :class:`Unsatisfiable` with the hypothesis for which none are known.
+    """
+    why: Unsatisfiable | None = None
+    for k in range(SMALL_DRAWS):
+        if why is not None and (why.hopeless or (k >= DRAWS and not why.discrete)):
+            break
+        simple = why is not None and why.discrete
+        values = values_by_kind(statement, sizes, scale, seed + 7_919 * k, simple=simple)
+        if not statement.assume and not statement.laws:
+            return Sample(statement, dict(sizes), values, seed)
+        functions = Sample(statement, dict(sizes), values, seed).functions(torch.float64, CPU)
+        try:
+            found = met(statement, dict(sizes), values | functions)
+        except Unsatisfiable as error:
+            why = error
+            continue
+        kept = {name: None if name in functions else v for name, v in found.values.items()}
+        return Sample(statement, dict(sizes), kept, seed, found.formed, found.kept)
+    assert why is not None
+    raise why

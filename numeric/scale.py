@@ -8,11 +8,15 @@ from itertools import count
 from math import prod
 from typing import Any
 
+from attnproof.symbolic.contractions import contraction
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
-__all__ = ["SCALES", "Scale", "UnknownScale", "roles", "scale_named", "sizes_of", "tokens"]
+__all__ = [
+    "SCALES", "Scale", "UnknownScale", "depths", "roles", "scale_named", "sizes_of", "terms_of",
+    "tokens",
+]  # fmt: skip
 
 GIVEN_ENTRIES = 1 << 27
 """The largest given that is drawn, in entries: 1 GiB in float64."""
@@ -28,7 +32,8 @@ class Scale:
 
     Where a statement has more sizes of a role than there are lengths, the last go down by one.
     ``passes`` is the largest intermediate, in entries, of which every entry is computed where
-    no rows can be sampled (a mean over all tokens): tokens are halved until it fits.
+    no rows can be sampled (a mean over all tokens): tokens are halved until it fits.  ``steps``
+    is the largest depth of a stack and the longest table computed row by row.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Scale:
     rows: int = 64
     heads: int = 1
     passes: int = 1 << 24
+    steps: int = 1_024
 
 
 SCALES = {
@@ -64,7 +70,7 @@ SCALES = {
                 "tokens": (65_536, 40_960, 20_480, 8_192), "features": (64, 48, 40, 24),
                 "heads": (8, 6), "blocks": (32, 20), "layers": (6, 5), "size": (56, 72, 28),
             },
-            positions=1 << 20,
+            positions=1 << 20, steps=2_048,
         ),
     )
 }  # fmt: skip
@@ -87,16 +93,58 @@ def tokens(length: Term) -> bool:
     return "tokens" in roles(length)
 
 
+def terms_of(statement: Statement) -> Iterator[Term]:
+    """The terms of the claims, then those of the hypotheses."""
+    for claim in (*statement.claims.values(), *(law.claim for law in statement.laws)):
+        parts = (claim.left, claim.right, claim.variable, claim.witness)
+        yield from (part for part in parts if part is not None)
+    yield from (side for pair in statement.assume for side in pair)
+
+
+def depths(statement: Statement) -> frozenset[str]:
+    """The sizes and natural numbers in depths of stacks and lengths of tables row by row."""
+    counted = {
+        part.args[0]
+        for term in terms_of(statement)
+        for part in postorder(term)
+        if part.op in ("iterate", "tabulate")
+    }
+    found = frozenset[Term]().union(*map(free, counted))
+    return frozenset(_name(v) for v in found if v.op in ("size", "var"))
+
+
 def _uses(statement: Statement) -> Iterator[Term]:
     """Sizes, once for each axis of a given that they measure, then those of the claims."""
     for given in statement.givens.values():
         for length in (*given.shape, *(given.out or ()), *((given.below,) if given.below else ())):
             yield from sorted((v for v in free(length) if v.op == "size"), key=_name)
-    for claim in statement.claims.values():
-        for side in (claim.left, claim.right, claim.variable, claim.witness):
-            for part in postorder(side) if side is not None else ():
-                found = set().union(*(free(length) for length in part.shape), free(part))
-                yield from sorted((v for v in found if v.op == "size"), key=_name)
+    for term in terms_of(statement):
+        for part in postorder(term):
+            found = set().union(*(free(length) for length in part.shape), free(part))
+            yield from sorted((v for v in found if v.op == "size"), key=_name)
+
+
+def _spaces(statement: Statement, sizes: dict[str, int]) -> dict[str, int]:
+    """The outcomes of each probability space: a power of 2, so that means are exact.
+
+    Random numbers z_1, .., z_n with given moments need more than n outcomes; there are twice as
+    many and more.
+    """
+    lengths = [n for given in statement.givens.values() for n in given.shape]
+    parts = [part for term in terms_of(statement) for part in postorder(term)]
+    lengths += [n for part in parts for n in part.shape]
+    found: dict[str, int] = {}
+    for space in sorted({_name(n) for n in lengths if n.op == "space"}):
+        widths = [
+            length_value(given.shape[1], sizes)
+            for given in statement.givens.values()
+            if given.kind == "standard" and _name(given.shape[0]) == space
+        ]
+        count = 16
+        while count < 2 * (max(widths, default=0) + 1) or count in found.values():
+            count *= 2
+        found[space] = count
+    return found
 
 
 def _name(size: Term) -> str:
@@ -112,7 +160,8 @@ def sizes_of(
     Of one role, the size that measures most axes of the givens is the longest, so that keys
     outnumber queries.  A list of k different indices below n needs k < n.  Tokens are halved
     until every given fits (an array of n × n numbers is itself quadratic), and while they are
-    ``too_large`` for the work that the caller foresees.
+    ``too_large`` for the work that the caller foresees.  No size in a depth is above the steps
+    of the scale.
     """
     found = list(_uses(statement))
     order: dict[str, list[str]] = {}
@@ -122,16 +171,20 @@ def sizes_of(
         role: str = size.data[1]
         order.setdefault(role, []).append(_name(size))
     sizes: dict[str, int] = {}
+    stepped = depths(statement)
     for role, names in order.items():
         lengths = scale.lengths.get(role, scale.lengths["size"])
         for k, name in enumerate(names):
             wanted = lengths[k] if k < len(lengths) else lengths[-1]
+            wanted = min(wanted, scale.steps) if name in stepped else wanted
             sizes[name] = next(n for n in count(wanted, -1) if n not in sizes.values() or n < 2)
     _order_injections(statement, sizes)
-    while _largest(statement, sizes) > GIVEN_ENTRIES or (too_large and too_large(sizes)):
+    while _largest(statement, sizes) > GIVEN_ENTRIES or (
+        too_large and too_large(sizes | _spaces(statement, sizes))
+    ):
         for name in order.get("tokens", ()):
             sizes[name] = max(2, sizes[name] // 2)
-    return sizes
+    return sizes | _spaces(statement, sizes)
 
 
 def _weight(size: Term, statement: Statement) -> int:
@@ -140,12 +193,27 @@ def _weight(size: Term, statement: Statement) -> int:
 
 
 def _order_injections(statement: Statement, sizes: dict[str, int]) -> None:
-    for given in statement.givens.values():
-        if given.kind == "injection" and given.below is not None:
-            few, many = given.shape[0], given.below
-            if length_value(few, sizes) > length_value(many, sizes):
-                a, b = (next(iter(free(n))).data[0] for n in (few, many))
-                sizes[a], sizes[b] = sizes[b], sizes[a]
+    """Fewer different indices than their range; fewer orthonormal columns than their length."""
+    pairs = [
+        (given.shape[0], given.below)
+        for given in statement.givens.values()
+        if given.kind == "injection" and given.below is not None
+    ]
+    for equation in statement.assume:
+        product = contraction(*equation)
+        if product is not None and product.kind in ("columns", "rows"):
+            rows, columns = product.first.shape
+            pairs.append((columns, rows) if product.kind == "columns" else (rows, columns))
+    for few, many in pairs:
+        least = length_value(few, sizes)
+        if many.op != "size" or least <= length_value(many, sizes):
+            continue
+        if few.op == "size":
+            a, b = _name(few), _name(many)
+            sizes[a], sizes[b] = sizes[b], sizes[a]
+        else:
+            others = set(sizes.values())
+            sizes[_name(many)] = next(n for n in count(least + 1) if n not in others)
 
 
 def _largest(statement: Statement, sizes: dict[str, int]) -> int:
@@ -153,7 +221,8 @@ def _largest(statement: Statement, sizes: dict[str, int]) -> int:
         (
             prod(length_value(n, sizes) for n in given.shape)
             for given in statement.givens.values()
-            if given.kind != "function"
+            if given.kind not in ("function", "standard")
+            and not any(n.op == "space" for n in given.shape)
         ),
         default=1,
     )

@@ -12,6 +12,7 @@ from torch import Tensor
 from attnproof.symbolic.terms import Term
 
 from .arithmetic import Arithmetic
+from .integers import Integers
 from .profile import Profile, wide_dtype
 from .reading import RowReading
 from .rounded import Rounded
@@ -56,6 +57,10 @@ class TorchReading(RowReading):
         result: Tensor = (left @ right).to(self.dtype)
         return result
 
+    def integers(self) -> Integers:
+        """Whole numbers, exact."""
+        return Integers(self.sizes, self.values)
+
     def rows_elementwise(self, t: Term, where: Where) -> Any:
         value = super().rows_elementwise(t, where)
         return (
@@ -94,3 +99,21 @@ class BoundReading(RowReading):
         """The product with its radius."""
         result: Rounded = left @ right
         return result
+
+    def integers(self) -> Integers:
+        """Whole numbers, exact."""
+        return Integers(self.sizes, self.values)
+
+    def rounded(self, value: Any) -> Rounded:
+        """A result with its radius; truth values and integers are exact.
+
+        Any other plain number was computed in float64 from literals, by a few operations.
+        """
+        if isinstance(value, Rounded):
+            return value
+        if isinstance(value, Tensor):
+            return self.arithmetic.exact(value.to(torch.float64))
+        number = torch.tensor(float(value), dtype=torch.float64)
+        if isinstance(value, int):
+            return self.arithmetic.exact(number)
+        return Rounded(self.arithmetic, number, 2.0**-46 * (1 + number.abs()))

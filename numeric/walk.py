@@ -100,13 +100,14 @@ class RowWalk(Evaluator, ABC):
         """The value of a whole term, in pieces where an intermediate would be too large."""
         if term not in self.known:
             axis = self._cut(term)
-            self.known[term] = self.whole(term) if axis is None else self._in_pieces(term, axis)
+            value = self.whole(term) if axis is None else self._in_pieces(term, axis)
+            self.keep(self.known, term, value, term)
         return self.known[term]
 
     def whole(self, term: Term) -> Any:
         """The value of a whole term at once."""
         if term not in self.known:
-            self.known[term] = self.compute(term)
+            self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 
     def compute(self, term: Term) -> Any:
@@ -123,9 +124,8 @@ class RowWalk(Evaluator, ABC):
         key = (term, where)
         if key not in self.known_rows:
             method = self.method(term)
-            self.known_rows[key] = (
-                method(term, where) if method else self.select(self.whole(term), where)
-            )
+            found = method(term, where) if method else self.select(self.whole(term), where)
+            self.keep(self.known_rows, key, found, term)
         return self.known_rows[key]
 
     def read(self, term: Term, where: Where) -> Any:
@@ -187,7 +187,7 @@ class RowWalk(Evaluator, ABC):
                 inner = term.args[1:]
                 held = replaced.held([self.lengths(arg) for arg in inner])
                 options.append((held, term.shape[:-1]))
-            elif term.op == "iterate":
+            elif term.op in ("iterate", "tabulate"):
                 inner = term.args[1:2]
             elif term.op == "call":
                 options += [(prod(self.lengths(arg)), arg.shape) for arg in term.args]

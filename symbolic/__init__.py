@@ -11,6 +11,21 @@ writes), ``normal_form``, ``derive`` and ``prove`` (the search).
 from __future__ import annotations
 
 from .array import Array, AxisMismatch
+from .claim import (
+    Claim,
+    Law,
+    all_positive,
+    at_least,
+    chain,
+    differ,
+    equal,
+    exists,
+    for_all,
+    greater,
+    iterate,
+    over,
+    rows,
+)  # fmt: skip
 from .definition import definition
 from .givens import (
     angle,
@@ -20,28 +35,24 @@ from .givens import (
     index_below,
     index_map,
     injection,
+    inverse,
+    natural,
+    nonnegative,
     orthogonal,
     permutation,
     positions,
     positive,
+    probability_space,
     real,
     sizes,
+    standard,
 )  # fmt: skip
-from .statement import (
-    Claim,
-    Statement,
-    Theorem,
-    all_positive,
-    chain,
-    equal,
-    exists,
-    iterate,
-    theorem,
-)  # fmt: skip
+from .statement import Statement, Theorem, theorem
 
 __all__ = [
-    "Array", "AxisMismatch", "Claim", "Statement", "Theorem", "all_positive", "angle", "boolean",
-    "chain", "definition", "equal", "exists", "frequencies", "function", "index_below", "index_map",
-    "injection", "iterate", "orthogonal", "permutation", "positions", "positive", "real", "sizes",
-    "theorem",
+    "Array", "AxisMismatch", "Claim", "Law", "Statement", "Theorem", "all_positive", "angle",
+    "at_least", "boolean", "chain", "definition", "differ", "equal", "exists", "for_all",
+    "frequencies", "function", "greater", "index_below", "index_map", "injection", "inverse",
+    "iterate", "natural", "nonnegative", "orthogonal", "over", "permutation", "positions",
+    "positive", "probability_space", "real", "rows", "sizes", "standard", "theorem",
 ]  # fmt: skip

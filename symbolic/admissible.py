@@ -12,11 +12,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 
 from .balls import Balls
 from .candidates import NUMBERS, Candidate, array_of
 from .certified_numbers import Unclear, fraction, same
+from .claim import Law
+from .contractions import Contraction, contraction
+from .designs import is_design, reflection
 from .givens import Given
+from .laws import holds
 from .scalars import length_value
 from .terms import Term
 
@@ -26,11 +31,12 @@ Assumptions = tuple[tuple[Term, Term], ...]
 
 
 def obeys(
-    candidate: Candidate, givens: Mapping[str, Given], assume: Assumptions = ()
-) -> bool:
-    """Whether every given is what it is said to be and every assumption holds, exactly.
+    candidate: Candidate, givens: Mapping[str, Given], assume: Assumptions = (),
+    laws: tuple[Law, ...] = (),
+) -> bool:  # fmt: skip
+    """Whether every given is what it is said to be and every hypothesis holds, exactly.
 
-    False too where an assumption cannot be decided.
+    False too where a hypothesis cannot be decided.
     """
     sizes = dict(candidate.sizes)
     if any(n < 1 for n in sizes.values()):
@@ -42,9 +48,10 @@ def obeys(
             return False
     read = Balls(sizes, candidate.values)
     try:
-        return all(_all_same(read(left), read(right)) for left, right in assume)
+        equations = all(_all_same(read(left), read(right)) for left, right in assume)
     except Unclear:
         return False
+    return equations and all(holds(law, sizes, candidate.values) for law in laws)
 
 
 def _all_same(left: Any, right: Any) -> bool:
@@ -58,7 +65,9 @@ def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int | None) -
     if given.kind == "function":
         return callable(value) and not set(given.traits) - {"equivariant"}
     if given.kind == "index":
-        return isinstance(value, int) and below is not None and 0 <= value < below
+        return type(value) is int and below is not None and 0 <= value < below
+    if given.kind == "natural":
+        return type(value) is int and value >= 0
     if value.shape != shape:
         return False
     if given.kind in ("permutation", "injection", "index map"):
@@ -71,7 +80,11 @@ def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int | None) -
         return False
     if given.kind == "orthogonal":
         return bool((value.T @ value == np.eye(len(value), dtype=int)).all())
-    return all(x > 0 for x in value.ravel()) if given.kind == "positive" else given.kind in NUMBERS
+    if given.kind == "standard":
+        return is_design(value)
+    least = min(value.ravel(), default=1)
+    signs = {"positive": least > 0, "nonnegative": least >= 0}
+    return signs.get(given.kind, given.kind in NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -102,8 +115,33 @@ def settle(candidate: Candidate, assume: Assumptions) -> Candidate:
     copied = replace(candidate, values=values)
     for _ in range(3):
         for pair in assume:
-            _settle_one(copied, labels, pair)
+            product = contraction(*pair)
+            if product is None:
+                _settle_one(copied, labels, pair)
+            else:
+                _settle_product(copied.values, product)
     return copied
+
+
+def _settle_product(values: Any, product: Contraction) -> None:
+    """Make the second factor the inverse of the first, or the columns (rows) orthonormal."""
+    first, second = (str(factor.data[0]) for factor in (product.first, product.second))
+    matrix = values[first]
+    if product.kind == "inverse":
+        table = [[fmpq(x.numerator, x.denominator) for x in row] for row in matrix]
+        if matrix.shape[0] == matrix.shape[1] and fmpq_mat(table).det() != 0:
+            entries = [fraction(x) for row in fmpq_mat(table).inv().tolist() for x in row]
+            values[second] = array_of(matrix.shape, entries)
+        return
+    columns = matrix if product.kind == "columns" else matrix.T
+    if len(columns) < columns.shape[1]:
+        return
+    turned = array_of((len(columns),) * 2, [Fraction(int(x)) for x in np.eye(len(columns)).ravel()])
+    if not (columns.T @ columns == np.eye(columns.shape[1], dtype=int)).all():
+        for column in columns.T:
+            turned = turned @ reflection(list(column)) if any(column) else turned
+        columns = turned[:, : columns.shape[1]]
+    values[first] = columns if product.kind == "columns" else columns.T
 
 
 def _settle_one(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Term]) -> None:

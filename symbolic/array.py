@@ -9,12 +9,14 @@ and do not are named in the error.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .scalars import (
     ONE,
     add,
     boolean,
+    is_truth,
     mul,
     num,
     number_of,
@@ -26,7 +28,7 @@ from .terms import Term, make
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Array", "AxisMismatch", "as_array", "broadcast_shapes", "broadcast_to"]
+__all__ = ["Array", "AxisMismatch", "as_array", "broadcast_shapes", "broadcast_to", "numbers"]
 
 
 class AxisMismatch(TypeError):
@@ -135,6 +137,18 @@ class Array:
     def __truediv__(self, other: Any) -> Array:
         return self * as_array(other) ** -1
 
+    def __floordiv__(self, other: Any) -> Array:
+        return _pairwise(partial(boolean, "floor_divide"), self, other)
+
+    def __rfloordiv__(self, other: Any) -> Array:
+        return _pairwise(partial(boolean, "floor_divide"), other, self)
+
+    def __mod__(self, other: Any) -> Array:
+        return _pairwise(partial(boolean, "remainder"), self, other)
+
+    def __rmod__(self, other: Any) -> Array:
+        return _pairwise(partial(boolean, "remainder"), other, self)
+
     def __rtruediv__(self, other: Any) -> Array:
         return as_array(other) * self**-1
 
@@ -236,8 +250,17 @@ def broadcast_to(x: Array, shape: tuple[Term, ...]) -> Array:
     return Array(make("broadcast", (x.term,), shape=shape))
 
 
+def numbers(*arrays: Array) -> None:
+    """Refuse to compute with truth values."""
+    for a in arrays:
+        if is_truth(a.term):
+            raise TypeError(f"{a!r} holds truth values; write xp.astype(.., ..) to count with them")
+
+
 def _pairwise(build: Any, a: Any, b: Any) -> Array:
     x, y = as_array(a), as_array(b)
+    if build in (add, mul):
+        numbers(x, y)
     shape = broadcast_shapes(x.axes, y.axes)
     return Array(build(broadcast_to(x, shape).term, broadcast_to(y, shape).term))
 
@@ -248,6 +271,7 @@ def _compare(op: str, a: Any, b: Any) -> Array:
 
 def matmul(x: Array, y: Array) -> Array:
     """The matrix product; leading axes are broadcast."""
+    numbers(x, y)
     if not (x.ndim and y.ndim):
         raise AxisMismatch(f"@ needs arrays with axes; shapes {x.axes} and {y.axes}")
     inner, other = x.axes[-1], y.axes[-2 if y.ndim > 1 else 0]

@@ -7,20 +7,23 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb
+from flint import fmpq
 
 from .certified_numbers import (
     FUNCTIONS,
     MINUS_INFINITY,
     Unclear,
+    floor_divide,
     less,
     maximum,
     number,
     power,
+    remainder,
     same,
 )  # fmt: skip
 from .evaluate import Evaluator
 from .terms import Term
+from .turns import turn
 
 __all__ = ["Balls"]
 
@@ -30,6 +33,9 @@ def _each(function: Callable[..., Any], *args: Any) -> Any:
     return np.frompyfunc(function, len(args), 1)(*args)
 
 
+_OF_TWO = {"maximum": maximum, "floor_divide": floor_divide, "remainder": remainder}
+
+
 def _truths(function: Callable[..., bool], *args: Any) -> Any:
     return np.asarray(_each(function, *args), dtype=bool)[()]
 
@@ -37,8 +43,9 @@ def _truths(function: Callable[..., bool], *args: Any) -> Any:
 class Balls(Evaluator):
     """The value of a term in certified numbers, at the working precision of the moment.
 
-    ``values`` are exact: object arrays of Fraction, integer arrays for maps of indices, arrays
-    of truth values, functions on arrays of certified numbers.
+    ``values`` are exact: object arrays of Fraction, integers for indices and natural numbers,
+    integer arrays for maps of indices, arrays of truth values, functions on arrays of certified
+    numbers.
 
     >>> from attnproof.symbolic.array import as_array
     >>> Balls({}, {})((as_array(1) / 3).term)
@@ -51,8 +58,20 @@ class Balls(Evaluator):
     def constant(self, value: Any) -> Any:
         return number(value)
 
+    def integer(self, term: Term) -> int:
+        value = number(self(term))
+        if not isinstance(value, fmpq) or value.q != 1:
+            raise Unclear(f"{term!r} counts something and is {value!r}")
+        return int(value)
+
+    def op_index(self, t: Term) -> Any:
+        return number(super().op_index(t))
+
+    def constant_range(self, n: int) -> Any:
+        return _each(number, np.arange(n))
+
     def op_pi(self, t: Term) -> Any:  # noqa: ARG002
-        return arb.pi()
+        return turn(fmpq(1))
 
     def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
         return MINUS_INFINITY
@@ -63,8 +82,8 @@ class Balls(Evaluator):
     def elementwise(self, op: str, *args: Any) -> Any:
         if op == "where":
             return np.where(*args)[()]
-        if op == "maximum":
-            return _each(maximum, *args)
+        if op in _OF_TWO:
+            return _each(_OF_TWO[op], *args)
         return _each(lambda x: FUNCTIONS[op](number(x)), *args)
 
     def op_power(self, t: Term) -> Any:
@@ -106,4 +125,4 @@ def _loaded(value: Any) -> Any:
         return _each(lambda x: number(x) if isinstance(x, Fraction | int) else x, value)
     if isinstance(value, np.ndarray) and not value.shape:
         return value[()]
-    return value
+    return number(value) if type(value) is int else value

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .designs import design, rational_orthogonal
 from .givens import Given
 from .sample_functions import sample_functions
 from .scalars import length_value
@@ -26,7 +27,15 @@ POOL = (
     *map(Fraction, (0, 1, -1, 2)), Fraction(1, 2), Fraction(-2), Fraction(3), Fraction(-1, 2),
     Fraction(1, 3), Fraction(-3), Fraction(3, 2), Fraction(5),
 )  # fmt: skip
-NUMBERS = ("real", "angle", "position", "frequency", "positive")
+NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
+NATURALS = (0, 1, 2, 3, 4, 6)
+
+
+def pool_of(kind: str) -> list[Fraction]:
+    """The numbers that an entry of this kind may be, the simplest first."""
+    if kind == "positive":
+        return [x for x in POOL if x > 0]
+    return [x for x in POOL if x >= 0 or kind != "nonnegative"]
 
 
 @dataclass(frozen=True)
@@ -61,45 +70,39 @@ def draw(
 
 def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, spread: int) -> Any:
     shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
-    count = int(np.prod(shape, dtype=int))
     below = length_value(given.below, dict(sizes)) if given.below is not None else 0
     if given.kind == "function":
         family = sample_functions(name, given, sizes)
         return random.choice(family) if family else None
-    if given.kind == "index":
-        return random.randrange(below)
-    if given.kind in ("permutation", "injection"):
-        if count > below:
-            return None
-        chosen = random.sample(range(below), count)
-        if chosen == sorted(chosen) and count > 1 and random.random() < 0.75:
-            chosen = chosen[1:] + chosen[:1]
-        return array_of(shape, chosen, np.int64)
-    if given.kind == "index map":
-        return array_of(shape, [random.randrange(below) for _ in range(count)], np.int64)
+    if given.kind in ("index", "natural"):
+        return random.choice(range(below) if given.kind == "index" else NATURALS[:spread])
+    if given.kind in ("permutation", "injection", "index map"):
+        return _map(given.kind, shape, below, random)
+    if given.kind in ("orthogonal", "standard"):
+        square = given.kind == "orthogonal"
+        return rational_orthogonal(shape[0], random) if square else design(shape, random)
+    count = int(np.prod(shape, dtype=int))
     if given.kind == "boolean":
         mask = array_of(shape, [random.random() < 0.5 for _ in range(count)], bool)
         for row in mask.reshape(-1, shape[-1]) if shape else ():
             row[random.randrange(len(row))] = True
         return mask
-    if given.kind == "orthogonal":
-        return _orthogonal(shape[0], random)
     if given.kind not in NUMBERS:
         return None
-    pool = [x for x in POOL if given.kind != "positive" or x > 0][:spread]
+    pool = pool_of(given.kind)[:spread]
     return array_of(shape, [random.choice(pool) for _ in range(count)])
 
 
-def _orthogonal(n: int, random: Random) -> Any:
-    """A product of a signed permutation and a reflection x - 2v(v·x)/(v·v), exact."""
-    order, signs = random.sample(range(n), n), [random.choice((1, -1)) for _ in range(n)]
-    entries = [Fraction(signs[i] if order[i] == j else 0) for i in range(n) for j in range(n)]
-    v = [Fraction(random.choice((0, 1, 2))) for _ in range(n)]
-    length = sum(x * x for x in v)
-    if not length or random.random() < 0.5:
-        return array_of((n, n), entries)
-    mirror = [Fraction(i == j) - 2 * v[i] * v[j] / length for i in range(n) for j in range(n)]
-    return array_of((n, n), entries) @ array_of((n, n), mirror)
+def _map(kind: str, shape: tuple[int, ...], below: int, random: Random) -> Any:
+    count = shape[0]
+    if kind == "index map":
+        return array_of(shape, [random.randrange(below) for _ in range(count)], np.int64)
+    if count > below:
+        return None
+    chosen = random.sample(range(below), count)
+    if chosen == sorted(chosen) and count > 1 and random.random() < 0.75:
+        chosen = chosen[1:] + chosen[:1]
+    return array_of(shape, chosen, np.int64)
 
 
 def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> Iterator[Any]:
@@ -109,7 +112,7 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
             if function.text == value.text:
                 return
             yield function
-    elif given.kind == "index":
+    elif given.kind in ("index", "natural"):
         yield from range(value)
     elif given.kind in ("permutation", "injection", "index map"):
         assert given.below is not None
@@ -118,8 +121,12 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
         yield from _entrywise(value, (True,))
     elif given.kind == "orthogonal":
         yield from _simpler_orthogonal(value)
+    elif given.kind == "standard":
+        plain = design(value.shape, Random(0))
+        if plain is not None and _size(value) > _size(plain):
+            yield plain
     else:
-        yield from _entrywise(value, [x for x in POOL if given.kind != "positive" or x > 0])
+        yield from _entrywise(value, pool_of(given.kind))
 
 
 def _simpler_maps(kind: str, value: Any, below: int) -> Iterator[Any]:

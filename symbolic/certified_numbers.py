@@ -3,6 +3,7 @@
 A number here is one of
 
 * ``fmpq``: an exact rational;
+* :class:`~attnproof.symbolic.turns.Turn`: an exact rational multiple of π;
 * ``arb``: a ball that certainly holds the true value, at the working precision of the moment;
 * :data:`MINUS_INFINITY`: exactly minus infinity, with exp(-inf) = 0 and -inf + finite = -inf;
 * :data:`UNDEFINED`: no value, or none that this precision can pin down (1/0, a division by a
@@ -22,9 +23,12 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
+from .turns import Turn, ball
+
 __all__ = [
     "FUNCTIONS", "MINUS_INFINITY", "UNDEFINED", "MinusInfinity", "NotANumber", "Unclear",
-    "certified_gap", "finite", "fraction", "less", "maximum", "number", "power", "same",
+    "certified_gap", "finite", "floor_divide", "fraction", "less", "maximum", "number", "power",
+    "remainder", "same",
 ]  # fmt: skip
 
 UNDEFINED = arb("nan")
@@ -49,7 +53,7 @@ class MinusInfinity:
     __radd__ = __add__
 
     def __mul__(self, other: Any) -> Any:
-        other = number(other)
+        other = ball(number(other))
         return self if finite(other) and bool(other > 0) else UNDEFINED
 
     __rmul__ = __mul__
@@ -66,7 +70,7 @@ def number(x: Any) -> Any:
 
     Raises :class:`NotANumber` for floats: a rounded number would void every certificate.
     """
-    if isinstance(x, fmpq | arb | MinusInfinity):
+    if isinstance(x, fmpq | arb | Turn | MinusInfinity):
         return x
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return fmpq(int(x))
@@ -80,7 +84,7 @@ def number(x: Any) -> Any:
 
 def finite(x: Any) -> bool:
     """Whether x certainly is a finite number."""
-    return isinstance(x, fmpq) or (isinstance(x, arb) and bool(x.is_finite()))
+    return isinstance(x, fmpq | Turn) or (isinstance(x, arb) and bool(x.is_finite()))
 
 
 def fraction(x: Any) -> Fraction | None:
@@ -101,7 +105,7 @@ def less(x: Any, y: Any) -> bool:
     x, y = _pair(x, y)
     if x is MINUS_INFINITY or y is MINUS_INFINITY:
         return y is not MINUS_INFINITY
-    gap = y - x
+    gap = ball(y - x)
     if gap > 0:
         return True
     if gap <= 0:
@@ -116,7 +120,7 @@ def same(x: Any, y: Any) -> bool:
     x, y = _pair(x, y)
     if x is MINUS_INFINITY or y is MINUS_INFINITY:
         return x is y
-    gap = x - y
+    gap = ball(x - y)
     if gap > 0 or gap < 0:
         return False
     if gap == 0:
@@ -128,7 +132,7 @@ def certified_gap(x: Any, y: Any) -> Fraction:
     """A number that |x - y| certainly reaches; 0 if the balls overlap or are undefined."""
     if not (finite(x) and finite(y)):
         return Fraction(0)
-    gap = x - y
+    gap = ball(x - y)
     exact = fraction(gap)
     if exact is not None:
         return abs(exact)
@@ -144,7 +148,7 @@ def _reciprocal(x: Any) -> Any:
 
 def power(x: Any, exponent: int) -> Any:
     """x to an integer exponent."""
-    x = number(x)
+    x = ball(number(x))
     if not finite(x):
         return UNDEFINED
     result = x ** abs(exponent)
@@ -154,16 +158,18 @@ def power(x: Any, exponent: int) -> Any:
 def _exp(x: Any) -> Any:
     if x is MINUS_INFINITY:
         return fmpq(0)
-    return fmpq(1) if isinstance(x, fmpq) and x == 0 else arb(x).exp()
+    return fmpq(1) if isinstance(x, fmpq) and x == 0 else arb(ball(x)).exp()
 
 
 def _log(x: Any) -> Any:
+    x = ball(x)
     if not finite(x) or not x > 0:
         return UNDEFINED
     return fmpq(0) if isinstance(x, fmpq) and x == 1 else arb(x).log()
 
 
 def _sqrt(x: Any) -> Any:
+    x = ball(x)
     if not finite(x) or not x >= 0:
         return UNDEFINED
     exact = fraction(x)
@@ -180,6 +186,9 @@ def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
     def of(x: Any) -> Any:
         if not finite(x):
             return UNDEFINED
+        if isinstance(x, Turn) and hasattr(x, name):
+            return getattr(x, name)()
+        x = ball(x)
         return fmpq(at_zero) if isinstance(x, fmpq) and x == 0 else getattr(arb(x), name)()
 
     return of
@@ -187,7 +196,7 @@ def _through(name: str, at_zero: int) -> Callable[[Any], Any]:
 
 def maximum(x: Any, y: Any) -> Any:
     """The larger one; minus infinity is below everything."""
-    x, y = number(x), number(y)
+    x, y = ball(number(x)), ball(number(y))
     if x is MINUS_INFINITY or y is MINUS_INFINITY:
         return x if y is MINUS_INFINITY else y
     if not (finite(x) and finite(y)):
@@ -195,6 +204,21 @@ def maximum(x: Any, y: Any) -> Any:
     if isinstance(x, fmpq) and isinstance(y, fmpq):
         return max(x, y)
     return arb(x).max(arb(y))
+
+
+def floor_divide(x: Any, y: Any) -> Any:
+    """⌊x/y⌋ of rational numbers."""
+    x, y = number(x), number(y)
+    if not (isinstance(x, fmpq) and isinstance(y, fmpq)) or y == 0:
+        return UNDEFINED
+    quotient = x / y
+    return fmpq(quotient.p // quotient.q)
+
+
+def remainder(x: Any, y: Any) -> Any:
+    """x − y·⌊x/y⌋ of rational numbers."""
+    whole = floor_divide(x, y)
+    return number(x) - number(y) * whole if isinstance(whole, fmpq) else UNDEFINED
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

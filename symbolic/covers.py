@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from .rules import need
-from .scalars import ZERO, add, always_less, index, integer, mul, num, number_of
+from .scalars import ZERO, add, always_less, index, integer, is_count, mul, num, number_of
 from .terms import Term
 
 __all__ = ["Cover", "cover_patterns"]
@@ -32,6 +32,7 @@ def cover_patterns(length: Term, cover: tuple[object, ...], name: str) -> list[T
         return [num(k) for k in range(int(count or 0))]
     a: Any = rest
     if kind == "digits":
+        need(is_count(a[0]) and is_count(a[1]), "cover", "not two lengths", a[0], a[1])
         need(integer(mul(a[0], a[1])) is integer(length), "cover", "lengths differ", length)
         natural = always_less(ZERO, a[0]) and always_less(ZERO, a[1])
         need(natural, "cover", "blocks and width must be at least 1", a[0], a[1])
@@ -39,6 +40,7 @@ def cover_patterns(length: Term, cover: tuple[object, ...], name: str) -> list[T
         low = cover_patterns(a[1], a[3], name + "l")
         return [integer(add(mul(h, a[1]), x)) for h, x in product(high, low)]
     need(kind == "cut", "cover", f"unknown cover {kind!r}")
+    need(is_count(a[0]), "cover", "not a length", a[0])
     second = integer(add(length, mul(num(-1), a[0])))
     natural = always_less(num(-1), a[0]) and always_less(num(-1), second)
     need(natural, "cover", "not two parts of the axis", length, a[0])

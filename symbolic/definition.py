@@ -24,7 +24,11 @@ DEFINITIONS: dict[str, Definition[Any, Any]] = {}
 
 @dataclass(eq=False)
 class Definition(Generic[P, R]):
-    """A named function on arrays, with the LaTeX of its name."""
+    """A named function on arrays, with the LaTeX of its name.
+
+    A notation that is no name with brackets holds its arguments: #1, #2; {#1} where they need no
+    brackets.
+    """
 
     name: str
     latex: str

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from .terms import Term
 
 __all__ = [
-    "Cases", "Chain", "Derivation", "Induction", "Inside", "Reflexive", "Reverse", "Rewrite",
-    "Under", "Witness",
+    "Assume", "Cases", "Chain", "Derivation", "Differ", "Induction", "Inside", "LeftInverse",
+    "Lemma", "NaturalInduction", "Reflexive", "Reverse", "Rewrite", "SumOfSquares", "Under",
+    "Witness",
 ]  # fmt: skip
 
 
@@ -129,4 +130,81 @@ class Witness:
         return self.part.right
 
 
-Derivation = Reflexive | Rewrite | Reverse | Chain | Inside | Under | Cases | Induction | Witness
+@dataclass(frozen=True, slots=True)
+class Assume:
+    """An assumed law at given values of its variables; ``law`` is as ``kernel.law`` makes it."""
+
+    left: Term
+    right: Term
+    law: Term
+    values: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """``part``, in which ``lemma``, for all ``variables``, was assumed and is shown here."""
+
+    part: Derivation
+    lemma: Derivation
+    variables: tuple[Term, ...] = ()
+
+    @property
+    def left(self) -> Term:
+        return self.part.left
+
+    @property
+    def right(self) -> Term:
+        return self.part.right
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalInduction:
+    """``left = right`` for every natural number ``variable``, from 0 and from m to m + 1.
+
+    The step may assume the equation at m, for all values of the further ``variables``.
+    """
+
+    left: Term
+    right: Term
+    variable: Term
+    base: Derivation
+    step: Derivation
+    variables: tuple[Term, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SumOfSquares:
+    """Arrays are equal when the sum of the squares of their differences is 0."""
+
+    left: Term
+    right: Term
+    part: Derivation
+
+
+@dataclass(frozen=True, slots=True)
+class LeftInverse:
+    """B A = 1 for square matrices from A B = 1."""
+
+    left: Term
+    right: Term
+    part: Derivation
+
+
+@dataclass(frozen=True, slots=True)
+class Differ:
+    """``left`` is not ``right``: then ``part``, a = b, would hold, and a − b is not 0.
+
+    ``apart`` shows a − b = a number whose form settles that it is not 0, by ``facts`` at most.
+    """
+
+    left: Term
+    right: Term
+    part: Derivation
+    apart: Derivation
+    facts: frozenset[tuple[str, Term]] = frozenset()
+
+
+Derivation = (
+    Reflexive | Rewrite | Reverse | Chain | Inside | Under | Cases | Induction | Witness | Assume
+    | Lemma | NaturalInduction | SumOfSquares | LeftInverse | Differ
+)  # fmt: skip

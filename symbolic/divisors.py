@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from .derive import axis_cover, places, split_options
 from .normal_form.normaliser import Normaliser
-from .rules import Refused, sign
-from .scalars import ZERO, entry, index
+from .rules import Assumption, Refused, nonzero, sign
+from .scalars import entry, index, number_of
 from .terms import BINDERS, Term, free, instantiate, make, substitute
 
 __all__ = ["Condition", "conditions", "parts"]
 
-WANTED = {"not 0": 2, "at least 0": 1, "greater than 0": 2}
+WANTED = {"at least 0": 1, "greater than 0": 2}
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,13 @@ class Condition:
 
     @property
     def impossible(self) -> bool:
-        """The number is 0 everywhere and must not be."""
-        return self.value is ZERO and self.wanted != "at least 0"
+        """The number is the same everywhere, and not what it must be."""
+        value = number_of(self.value)
+        if value is None:
+            return False
+        return value == 0 if self.wanted == "not 0" else value < 0 or (
+            value == 0 and self.wanted == "greater than 0"
+        )  # fmt: skip
 
     @property
     def told(self) -> str:
@@ -76,8 +81,11 @@ def parts(term: Term) -> Iterator[Term]:
         stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
 
 
-def conditions(*terms: Term) -> tuple[Condition, ...]:
-    """The conditions in the terms that the form of a number does not settle."""
+def conditions(*terms: Term, facts: frozenset[Assumption] = frozenset()) -> tuple[Condition, ...]:
+    """The conditions in the terms that neither the form of a number settles nor a hypothesis.
+
+    ``facts`` are the hypotheses on signs, as the kernel has them.
+    """
     asked: dict[tuple[Term, str], None] = {}
     for part in (p for term in terms for p in parts(term)):
         if part.op == "power" and part.data < 0:
@@ -86,20 +94,29 @@ def conditions(*terms: Term) -> tuple[Condition, ...]:
             asked.setdefault((part.args[0], "at least 0"))
         elif part.op == "log":
             asked.setdefault((part.args[0], "greater than 0"))
+        elif part.op in ("floor_divide", "remainder"):
+            asked.setdefault((part.args[1], "not 0"))
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
-        for value in _entries(array):
-            if sign(value)[0] < WANTED[wanted]:
+        for written, value in _entries(array):
+            if not any(_settled(number, wanted, facts) for number in (written, value)):
                 found.setdefault(Condition(value, wanted))
     return tuple(found)
 
 
-def _entries(array: Term) -> Iterator[Term]:
-    """The entries of an array at each index pattern, in normal form."""
+def _settled(number: Term, wanted: str, facts: frozenset[Assumption]) -> bool:
+    if wanted == "not 0":
+        return nonzero(number, facts)[0]
+    return sign(number, facts)[0] >= WANTED[wanted]
+
+
+def _entries(array: Term) -> Iterator[tuple[Term, Term]]:
+    """The entries of an array at each index pattern, as they stand and in normal form."""
     splits = split_options(array)[0]
     norm = Normaliser(splits)
     for place in places(array, tuple(axis_cover(length, splits) for length in array.shape)):
+        written = entry(array, *place)
         try:
-            yield norm(entry(array, *place)).right
+            yield written, norm(written).right
         except Refused:
-            yield entry(array, *place)
+            yield written, written

@@ -7,30 +7,33 @@ may replace named definitions by other implementations of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
+from .recurrences import Recurrences
 from .scalars import length_value
-from .terms import Term, instantiate, make
+from .terms import Term
 
 __all__ = ["Evaluator"]
 
 
-class Evaluator:
+class Evaluator(Recurrences):
     """Values of terms over the array module ``xp`` (numpy or torch through array_api_compat).
 
     ``sizes`` gives each size its value, ``values`` each named array (functions as callables).
+    A probability space is read as finitely many outcomes that are equally likely, as many as
+    ``sizes`` gives it: a sum over its axis is the mean.
     """
 
     def __init__(self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
+        super().__init__(values)
         self.xp = xp
         self.sizes = dict(sizes)
-        self.values = dict(values)
-        self.known: dict[Term, Any] = {}
 
     def __call__(self, term: Term) -> Any:
         """The value of a term."""
         if term not in self.known:
-            self.known[term] = self.compute(term)
+            self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 
     def compute(self, term: Term) -> Any:
@@ -48,6 +51,16 @@ class Evaluator:
         """The shape of a term."""
         return tuple(self.length(n) for n in term.shape)
 
+    def integer(self, term: Term) -> int:
+        """The exact value of an integer: a depth, or a place on an axis.
+
+        Raises ``TypeError`` for a number that is none.
+        """
+        value = self(term)
+        if int(value) != value:
+            raise TypeError(f"{term!r} counts something and is {value}, which is no integer")
+        return int(value)
+
     # leaves
 
     def constant(self, value: Any) -> Any:
@@ -59,6 +72,10 @@ class Evaluator:
 
     def op_size(self, t: Term) -> Any:
         return self.constant(self.length(t))
+
+    def op_space(self, _: Term) -> Any:
+        """The number of a space is its total probability."""
+        return self.constant(1)
 
     def op_pi(self, _: Term) -> Any:
         return self.constant(self.xp.pi)
@@ -112,7 +129,7 @@ class Evaluator:
         return self.elementwise(t.op, *(self(arg) for arg in t.args))
 
     op_exp = op_log = op_cos = op_sin = op_tanh = op_sqrt = op_abs = op_maximum = _elementwise
-    op_where = _elementwise
+    op_where = op_floor_divide = op_remainder = _elementwise
 
     def op_indicator(self, t: Term) -> Any:
         return self.elementwise("where", self(t.args[0]), self.constant(1), self.constant(0))
@@ -159,8 +176,7 @@ class Evaluator:
     def op_pick(self, t: Term) -> Any:
         place: Any = t.data
         at = t.args[1]
-        number = int(self(at))
-        return self(t.args[0])[(slice(None),) * place + (number,)]
+        return self(t.args[0])[(slice(None),) * place + (self.integer(at),)]
 
     def op_slice(self, t: Term) -> Any:
         axis, step = t.data
@@ -179,10 +195,17 @@ class Evaluator:
         return self.xp.stack([self(arg) for arg in t.args], axis=t.data)
 
     def op_reduce(self, t: Term) -> Any:
-        return self(t.args[0]).sum(t.data)
+        axis: Any = t.data
+        return self.averaged(self(t.args[0]).sum(axis), t.args[0].shape[axis])
 
     def op_matmul(self, t: Term) -> Any:
-        return self(t.args[0]) @ self(t.args[1])
+        return self.averaged(self(t.args[0]) @ self(t.args[1]), t.args[0].shape[-1])
+
+    def averaged(self, total: Any, axis: Term) -> Any:
+        """A sum over an axis; the mean if the axis is a probability space."""
+        if axis.op != "space":
+            return total
+        return total * self.constant(Fraction(1, self.length(axis)))
 
     # functions and stacks
 
@@ -192,12 +215,8 @@ class Evaluator:
         return call(*(self(arg) for arg in t.args))
 
     def op_iterate(self, t: Term) -> Any:
-        depth, start, body = t.args
-        state = self(start)
-        for layer in range(self.length(depth)):
-            t_name, y_name = f"layer {layer} of {t.key.hex()}", f"state {layer} of {t.key.hex()}"
-            at = make("index", (depth,), t_name)
-            held = make("var", (), (y_name, "real"), t.shape)
-            self.values[t_name], self.values[y_name] = layer, state
-            state = self(instantiate(body, at, held))
-        return state
+        return self.state(t, self.integer(t.args[0]))
+
+    def op_tabulate(self, t: Term) -> Any:
+        rows = self.slices(t, range(self.length(t.args[0])))
+        return self.xp.stack([self.xp.asarray(row) for row in rows], axis=0)

@@ -19,6 +19,10 @@ from .terms import Term
 __all__ = ["Explicit", "explicit"]
 
 _INDEX_KINDS = ("permutation", "injection", "index map", "boolean")
+_SYMBOLS: dict[str, dict[str, bool]] = {
+    "positive": {"positive": True}, "nonnegative": {"nonnegative": True},
+    "natural": {"integer": True, "nonnegative": True},
+}  # fmt: skip
 
 
 def explicit(
@@ -27,8 +31,8 @@ def explicit(
     """The entries of a term as SymPy expressions: an object array, or one expression.
 
     Named arrays without a value become arrays of real symbols ``Q_0_1``; those of positive kind
-    are positive symbols.  Maps of indices, masks and indices need a value; a function without
-    one stays uninterpreted.
+    are positive symbols, those of natural kind integers.  Depths, maps of indices, masks and
+    indices need a value; a function without one stays uninterpreted.
 
     Raises ``KeyError`` with the name of a size, and ``ValueError`` with that of a map or mask,
     that has no value.
@@ -49,6 +53,12 @@ class Explicit(Evaluator):
     def constant(self, value: Any) -> Any:
         return _number(value)
 
+    def integer(self, term: Term) -> int:
+        value = _number(self(term))
+        if not value.is_Integer:
+            raise ValueError(f"{term!r} counts something; give it a value, it is {value}")
+        return int(value)
+
     def op_pi(self, t: Term) -> Any:  # noqa: ARG002
         return sp.pi
 
@@ -68,7 +78,7 @@ class Explicit(Evaluator):
         array = np.empty(shape, dtype=object)
         for place in np.ndindex(*shape):
             label = "_".join([name, *map(str, place)])
-            array[place] = sp.Symbol(label, real=True, positive=kind == "positive" or None)
+            array[place] = sp.Symbol(label, real=True, **_SYMBOLS.get(kind, {}))
         return array[()]
 
     def op_index(self, t: Term) -> Any:
@@ -149,6 +159,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda x: sp.sqrt(_number(x)),
     "abs": lambda x: sp.Abs(_number(x)),
     "maximum": lambda x, y: sp.Max(_number(x), _number(y)),
+    "floor_divide": lambda x, y: sp.floor(_number(x) / _number(y)),
+    "remainder": lambda x, y: sp.Mod(_number(x), _number(y)),
     "where": _where,
 }
 

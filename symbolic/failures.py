@@ -17,23 +17,25 @@ from flint import ctx, fmpq
 from .admissible import Assumptions, obeys
 from .balls import Balls
 from .candidates import NUMBERS, Candidate, draw
-from .certified_numbers import NotANumber, Unclear, certified_gap, finite
+from .certified_numbers import NotANumber, Unclear, certified_gap, finite, number
+from .claim import Claim, Law
 from .givens import Given
 from .no_solution import Contradiction, contradiction, equations
-from .statement import Claim
+from .turns import ball
 
 __all__ = ["PRECISIONS", "Failure", "failure_of"]
 
 PRECISIONS = (64, 128, 256, 512)
+_TRUTH = (bool, np.bool_)
 
 
 @dataclass(frozen=True)
 class Failure:
     """A claim fails for the candidate at ``place``, by at least ``gap``.
 
-    ``left`` and ``right`` are certified numbers there.  For "exists" they are the equation's
-    number with the unknown left out, and 0; ``trials`` are the values of what the unknown must
-    not depend on.
+    ``left`` and ``right`` are certified numbers there.  For ">", ">=" and "!=" the gap may be 0.
+    For "exists" left and right are the equation's number with the unknown left out, and 0;
+    ``trials`` are the values of what the unknown must not depend on.
     """
 
     candidate: Candidate
@@ -51,36 +53,44 @@ def failure_of(
     assume: Assumptions,
     candidate: Candidate,
     precisions: tuple[int, ...] = PRECISIONS,
+    laws: tuple[Law, ...] = (),
 ) -> Failure | None:
     """The failure of the claim at a candidate, or None if it is not certain.
 
     Raises ``ValueError`` for a relation this page does not know.
     """
-    if claim.relation not in ("=", ">", "exists"):
-        raise ValueError(
-            f"a claim says '=', '>' or 'exists', not {claim.relation!r}; "
-            "there is no refutation for it"
-        )
-    if not obeys(candidate, givens, assume):
-        return None
+    if claim.relation not in ("=", ">", ">=", "!=", "exists") or claim.variables:
+        known = "'=', '>', '>=', '!=' or 'exists', its variables among the givens"
+        raise ValueError(f"a claim says {known}, not {claim.relation!r}: there is no refutation")
     for bits in precisions:
         with ctx.workprec(bits):
             try:
+                if not obeys(candidate, givens, assume, laws):
+                    return None
                 if claim.relation == "=":
                     return _unequal(claim, candidate)
-                if claim.relation == ">":
-                    return _not_positive(claim, candidate)
-                return _no_array(claim, givens, assume, candidate)
+                if claim.relation == "!=":
+                    return _equal(claim, candidate)
+                if claim.relation == "exists":
+                    return _no_array(claim, givens, (assume, laws), candidate)
+                return _out_of_order(claim, candidate)
             except Unclear:
                 continue
     return None
 
 
+def _sides(claim: Claim, candidate: Candidate) -> tuple[Any, Any]:
+    """Both sides as arrays of certified numbers; the right one is 0 where there is none."""
+    read = Balls(candidate.sizes, candidate.values)
+    right: Any = fmpq(0) if claim.right is None else read(claim.right)
+    left, right = np.broadcast_arrays(read(claim.left), right)
+    exact = np.frompyfunc(lambda x: number(int(x) if isinstance(x, _TRUTH) else x), 1, 1)
+    return np.asarray(exact(left), dtype=object), np.asarray(exact(right), dtype=object)
+
+
 def _unequal(claim: Claim, candidate: Candidate) -> Failure | None:
     """The entry with the largest certified gap between the two sides."""
-    assert claim.right is not None
-    read = Balls(candidate.sizes, candidate.values)
-    left, right = np.broadcast_arrays(read(claim.left), read(claim.right))
+    left, right = _sides(claim, candidate)
     best: Failure | None = None
     open_entries = False
     for place in np.ndindex(*left.shape):
@@ -98,25 +108,47 @@ def _wide(x: Any, y: Any) -> bool:
     """Whether more precision may still separate two overlapping balls."""
     if not (finite(x) and finite(y)):
         return x is not y
-    gap = x - y
+    gap = ball(x - y)
     return not isinstance(gap, fmpq) and bool(gap.abs_upper() > fmpq(1, 2**30))
 
 
-def _not_positive(claim: Claim, candidate: Candidate) -> Failure | None:
-    """An entry certainly at most 0; the gap is its certified distance from 0, maybe 0."""
-    value = np.asarray(Balls(candidate.sizes, candidate.values)(claim.left), dtype=object)
-    for place in np.ndindex(*value.shape):
-        x = value[place]
-        if finite(x) and x <= 0:
-            return Failure(candidate, place, x, fmpq(0), certified_gap(x, fmpq(0)))
-    if not all(finite(x) and x > 0 for x in value.ravel()):
-        raise Unclear("an entry is not yet known to be positive or not")
-    return None
+def _out_of_order(claim: Claim, candidate: Candidate) -> Failure | None:
+    """An entry where left − right certainly is at most 0 (for ">"), or below it (for ">=").
+
+    The gap is a certified lower bound on how far; for ">" it may be 0.
+    """
+    left, right = _sides(claim, candidate)
+    best: Failure | None = None
+    decided = True
+    for place in np.ndindex(*left.shape):
+        x, y = left[place], right[place]
+        if not (finite(x) and finite(y)):
+            decided = False
+            continue
+        gap = ball(x - y)
+        fails, kept = (gap <= 0, gap > 0) if claim.relation == ">" else (gap < 0, gap >= 0)
+        decided = decided and bool(fails or kept)
+        if fails and (best is None or certified_gap(x, y) > best.gap):
+            best = Failure(candidate, place, x, y, certified_gap(x, y))
+    if best is None and not decided:
+        raise Unclear("an entry is not yet known well enough to be put in order")
+    return best
+
+
+def _equal(claim: Claim, candidate: Candidate) -> Failure | None:
+    """The first entry, if every entry of both sides is rational and the two are equal."""
+    left, right = _sides(claim, candidate)
+    pairs = zip(left.ravel(), right.ravel(), strict=True)
+    if not all(isinstance(x, fmpq) and isinstance(y, fmpq) and x == y for x, y in pairs):
+        return None
+    place = next(np.ndindex(*left.shape))
+    return Failure(candidate, place, left[place], right[place], Fraction(0))
 
 
 def _no_array(
-    claim: Claim, givens: Mapping[str, Given], assume: Assumptions, candidate: Candidate
-) -> Failure | None:
+    claim: Claim, givens: Mapping[str, Given],
+    hypotheses: tuple[Assumptions, tuple[Law, ...]], candidate: Candidate,
+) -> Failure | None:  # fmt: skip
     """Several values of ``free_of`` that no one array serves."""
     assert claim.variable is not None
     names = [
@@ -132,7 +164,7 @@ def _no_array(
         for name in names:
             values[name] = _trial(name, givens[name], candidate, k, random)
         trial = replace(candidate, values=values)
-        if obeys(trial, givens, assume):
+        if obeys(trial, givens, *hypotheses):
             trials.append(trial)
     try:
         found = contradiction(equations(claim, trials))
@@ -148,6 +180,8 @@ def _no_array(
 def _trial(name: str, given: Given, candidate: Candidate, k: int, random: Random) -> Any:
     """The k-th value: 0, 1, 2, ... for numbers, anything for the rest."""
     value = candidate.values[name]
+    if given.kind == "natural":
+        return k
     if given.kind == "index":
         assert given.below is not None
         return k % Balls(candidate.sizes, {}).length(given.below)

@@ -4,7 +4,9 @@ Anybody can ask ``make`` for a sum of a matrix and a number, or for a table of t
 has three.  Such a term means nothing, and two rules may read it differently, which would join
 two numbers that are not equal.  So the kernel asks :func:`formed` of every term it passes.
 
-Lengths are polynomials in sizes: an axis never depends on an index.
+Lengths are polynomials in sizes: an axis never depends on an index.  An axis may also be a
+probability space, whose outcomes can be summed over (an expectation) and nothing else.  An index
+ranges below a whole number, and a stack of layers has one layer for each natural below its depth.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from .rules import Refused, need
-from .scalars import ONE, add, integer, mul, num
+from .rules import Refused, need, sign
+from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
 from .terms import Term, made
 
 __all__ = ["formed"]
@@ -51,10 +53,14 @@ def _formed(t: Term) -> Term:
 
 
 def _is_length(t: Term) -> bool:
-    """A polynomial in sizes, written with nothing else."""
+    return t.op == "space" or is_count(t)
+
+
+def _is_whole(t: Term) -> bool:
+    """A polynomial with integer coefficients in sizes, naturals, indices, and bound indices."""
     if t.op in ("add", "mul"):
-        return not t.shape and all(map(_is_length, t.args))
-    return t.op in ("num", "size")
+        return not t.shape and all(map(_is_whole, t.args))
+    return (t.op == "bound" and not t.shape) or index_array(t) is not None or is_integer(t)
 
 
 def _is_name(data: Any, count: int) -> bool:
@@ -63,7 +69,25 @@ def _is_name(data: Any, count: int) -> bool:
 
 def _elementwise(t: Term) -> bool:
     count = ARITY.get(t.op, max(len(t.args), 1))
-    return len(t.args) == count and all(arg.shape == t.shape for arg in t.args)
+    truths = ("equal", "indicator", "not", "and", "or")
+    numbers = t.op in truths or not any(map(is_truth, t.args[1 if t.op == "where" else 0 :]))
+    alike = len(t.args) == count and all(a.shape == t.shape and a.op != "space" for a in t.args)
+    meant = numbers or (t.op == "where" and all(map(is_truth, t.args)))
+    return alike and meant and (all(a.finite for a in t.args) or _stays_below(t))
+
+
+INFINITE = ("add", "exp", "maximum", "where", "equal", "less", "less_equal", "and", "or", "not")
+
+
+def _stays_below(t: Term) -> bool:
+    """Whether an operation takes minus infinity to itself or to a number, never to plus infinity.
+
+    A product does with factors that are positive by their form, and one that may be infinite.
+    """
+    if t.op != "mul":
+        return t.op in (*INFINITE, "indicator")
+    others = [a for a in t.args if a.finite]
+    return len(others) == len(t.args) - 1 and all(sign(a)[0] == 2 for a in others)
 
 
 def _constant(t: Term) -> bool:
@@ -71,12 +95,17 @@ def _constant(t: Term) -> bool:
 
 
 def _index(t: Term) -> bool:
-    return len(t.args) == 1 and _is_length(t.args[0]) and type(t.data) is str and not t.shape
+    (length,) = t.args
+    ranged = length.op == "space" or (is_integer(length) and not length.loose)
+    return ranged and type(t.data) is str and not t.shape
 
 
 def _var(t: Term) -> bool:
-    ranged = _is_name(t.data, 2) and t.data[1] in MAPS
-    return _is_name(t.data, 2) and len(t.args) == ranged and all(map(_is_length, t.args))
+    if not _is_name(t.data, 2):
+        return False
+    ranged = t.data[1] in MAPS
+    plain = t.data[1] != "natural" or not t.shape
+    return plain and len(t.args) == ranged and all(map(is_count, t.args))
 
 
 def _bound(t: Term) -> bool:
@@ -94,12 +123,14 @@ def _tabulate(t: Term) -> bool:
 
 def _iterate(t: Term) -> bool:
     depth, start, body = t.args
-    return _is_length(depth) and start.shape == body.shape == t.shape
+    numbers = not (is_truth(start) or is_truth(body))
+    return numbers and _is_whole(depth) and start.shape == body.shape == t.shape
 
 
 def _entry(t: Term) -> bool:
     array, *at = t.args
-    return bool(at) and array.ndim == len(at) and not any(i.shape for i in at) and not t.shape
+    good = bool(at) and array.ndim == len(at) and not t.shape
+    return good and not any(i.shape or i.op == "space" for i in at)
 
 
 def _named(t: Term) -> bool:
@@ -140,7 +171,8 @@ def _pick(t: Term) -> bool:
 def _slice(t: Term) -> bool:
     (x, start), (axis, step) = t.args, t.data
     count = t.shape[axis : axis + 1] if _is_axis(axis, x.ndim) else ()
-    return bool(count) and type(step) is int and step > 0 and _is_length(start) and (
+    counted = bool(count) and is_count(count[0]) and is_count(x.shape[axis])
+    return counted and type(step) is int and step > 0 and is_count(start) and (
         t.shape == _with(x.shape, axis, *count)
     )  # fmt: skip
 
@@ -153,6 +185,8 @@ def _gather(t: Term) -> bool:
 def _concat(t: Term) -> bool:
     axis: Any = t.data
     if not (t.args and all(_is_axis(axis, x.ndim) for x in t.args)):
+        return False
+    if not all(is_count(x.shape[axis]) for x in t.args):
         return False
     total = integer(add(*(x.shape[axis] for x in t.args)))
     return all(t.shape == _with(x.shape, axis, total) for x in t.args)
@@ -167,12 +201,14 @@ def _stack(t: Term) -> bool:
 
 def _reduce(t: Term) -> bool:
     (x,) = t.args
-    return _is_axis(t.data, x.ndim) and t.shape == _with(x.shape, t.data)
+    return _is_axis(t.data, x.ndim) and t.shape == _with(x.shape, t.data) and not is_truth(x)
 
 
 def _matmul(t: Term) -> bool:
     x, y = t.args
     if not (x.ndim and y.ndim) or x.shape[-1] is not y.shape[max(y.ndim - 2, 0)]:
+        return False
+    if is_truth(x) or is_truth(y) or not (x.finite and y.finite):
         return False
     if y.ndim == 1:
         return t.shape == x.shape[:-1]
@@ -189,11 +225,13 @@ def _reshape(t: Term) -> bool:
         [axis for group in side for axis in group] == list(range(array.ndim))
         for side, array in zip(sides, (x, t), strict=True)
     )
-    return in_order and all(
+    cut = [before for before, after in groups if len(before) + len(after) != 2]
+    merged = [x.shape[k] for before in cut for k in before]
+    return in_order and all(map(is_count, merged)) and all(
         integer(mul(ONE, *(x.shape[k] for k in before)))
         is integer(mul(ONE, *(t.shape[k] for k in after)))
         for before, after in groups
-    )
+    )  # fmt: skip
 
 
 def _call(t: Term) -> bool:
@@ -222,6 +260,7 @@ def _inverse(t: Term) -> bool:
 _FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(("add", "mul", *ARITY), _elementwise) | {
     "num": lambda t: _constant(t) and type(t.data) is Fraction,
     "size": lambda t: _constant(t) and _is_name(t.data, 2),
+    "space": lambda t: _constant(t) and _is_name(t.data, 2),
     "pi": _constant,
     "minus infinity": _constant,
     "power": lambda t: _elementwise(t) and type(t.data) is int,
@@ -250,9 +289,9 @@ _FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(("add", "mul", *ARITY)
     "isin": _is_in,
     "inverse": _inverse,
     "eye": lambda t: t.args * 2 == t.shape and len(t.args) == 1,
-    "arange": lambda t: t.args == t.shape and len(t.args) == 1,
+    "arange": lambda t: t.args == t.shape and len(t.args) == 1 and is_count(t.args[0]),
 }
 _WITH_DATA = frozenset((
-    "num", "size", "index", "var", "bound", "power", "named", "permute", "new axis", "pick",
-    "slice", "gather", "concat", "stack", "reduce", "reshape", "call",
+    "num", "size", "space", "index", "var", "bound", "power", "named", "permute", "new axis",
+    "pick", "slice", "gather", "concat", "stack", "reduce", "reshape", "call",
 ))  # fmt: skip

@@ -15,7 +15,8 @@ from .terms import Term, make
 
 __all__ = [
     "Given", "angle", "boolean", "frequencies", "function", "index_below", "index_map", "injection",
-    "orthogonal", "permutation", "positions", "positive", "real", "sizes",
+    "inverse", "natural", "nonnegative", "orthogonal", "permutation", "positions", "positive",
+    "probability_space", "real", "sizes", "standard",
 ]  # fmt: skip
 
 
@@ -40,9 +41,9 @@ def sizes(names: str, role: str = "size") -> tuple[Size, ...]:
 class Given:
     """One given of a statement.
 
-    ``kind`` is real, angle, position, positive, frequency, boolean, orthogonal, permutation,
-    injection, index map, index, or function; ``shape`` its axes; ``below`` the range of an
-    index; ``traits`` what may be assumed of it.
+    ``kind`` is real, angle, position, positive, nonnegative, natural, frequency, boolean,
+    orthogonal, standard, permutation, injection, index map, index, or function; ``shape`` its
+    axes; ``below`` the range of an index; ``traits`` what may be assumed of it.
     """
 
     kind: str
@@ -53,6 +54,12 @@ class Given:
     out: tuple[Term, ...] | None = None
     says: str = ""
     extra: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def lengths(self) -> tuple[Term, ...]:
+        """Its axis lengths, and the range of its indices."""
+        below = () if self.below is None else (self.below,)
+        return (*self.shape, *below, *(self.out or ()))
 
     def named(self, name: str) -> Any:
         """The symbolic array (or function) of this kind with a name."""
@@ -102,6 +109,37 @@ def positive(*shape: Any) -> Given:
     return Given("positive", _shape(shape), traits=("positive",), says="positive")
 
 
+def nonnegative(*shape: Any) -> Given:
+    """Real numbers that are at least 0."""
+    return Given("nonnegative", _shape(shape), traits=("nonnegative",), says="at least 0")
+
+
+def natural(says: str = "") -> Given:
+    """A natural number: 0, 1, 2, ..."""
+    return Given("natural", says=says or "a natural number, from 0 on")
+
+
+def probability_space(name: str) -> Array:
+    """The outcomes of a random experiment, as the axis of a random array.
+
+    ``sum(x, axis=0)`` over such an axis is the expectation of x; every expectation that is
+    written is taken to exist.  Sums over two different spaces are expectations over independent
+    experiments.
+    """
+    return Array(make("space", data=(name, "space")))
+
+
+def standard(space: Any, n: Any) -> Given:
+    """Random numbers z_1, .., z_n with E z_i = 0 and E z_i z_j = [i = j], as (outcome, n).
+
+    Independent numbers of mean 0 and variance 1 are such, whatever their distributions.
+    """
+    if as_array(space).term.op != "space":
+        raise TypeError(f"standard wants a probability_space first, and was given {space!r}")
+    says = "random: mean 0, variance 1, uncorrelated"
+    return Given("standard", (as_array(space).term, *_shape((n,))), traits=("standard",), says=says)
+
+
 def boolean(*shape: Any) -> Given:
     """Truth values: a mask that is True where a key may be seen."""
     return Given("boolean", _shape(shape), says="truth values, True where a key is kept")
@@ -118,6 +156,11 @@ def permutation(n: Any) -> Given:
     traits = ("permutation", "injective")
     says = f"a permutation of the indices below {length!r}"
     return Given("permutation", (length,), length, traits, says=says)
+
+
+def inverse(sigma: Array) -> Array:
+    """The inverse of a permutation: ``X[inverse(σ)]`` has row i of X as its row σ(i)."""
+    return Array(make("inverse", (sigma.term,), shape=sigma.axes))
 
 
 def injection(k: Any, n: Any) -> Given:

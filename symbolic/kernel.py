@@ -3,6 +3,7 @@
 Interface
     ``replay(derivation)``   follows a derivation rule by rule and returns the ``Proof``
     ``proof_of_sign(array, cover, parts)``  the ``Proof`` that every entry is positive
+    ``law(left, right, variables)``  the assumption that left = right for all values of variables
     ``close(proof, granted, claimed)``  refuses a proof of something else than is claimed, or
     one that used an assumption nobody granted
 
@@ -22,20 +23,26 @@ from weakref import WeakKeyDictionary
 
 from .covers import Cover, cover_patterns
 from .derivation import (
+    Assume,
     Cases,
     Chain,
     Derivation,
+    Differ,
     Induction,
     Inside,
+    LeftInverse,
+    Lemma,
+    NaturalInduction,
     Reflexive,
     Reverse,
     Rewrite,
+    SumOfSquares,
     Under,
     Witness,
 )  # fmt: skip
 from .formed import formed
-from .rules import RULES, Assumption, Refused, need, sign
-from .scalars import ZERO, always_less, entry
+from .rules import RULES, Assumption, Refused, need, nonzero, sign
+from .scalars import ONE, ZERO, add, always_less, entry, index, integer, is_integer, mul, num, power
 from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
 
 __all__ = [
@@ -45,6 +52,7 @@ __all__ = [
     "Refused",
     "close",
     "cover_patterns",
+    "law",
     "proof_of_sign",
     "replay",
 ]
@@ -57,7 +65,8 @@ Follow = Callable[[Derivation], "Proof"]
 class Proof:
     """``left relation right``, for all values of what is free in it, under ``assumes``.
 
-    ``relation`` is "=", ">", ">=", or "exists" (some array ``witness`` makes left = right).
+    ``relation`` is "=", "!=" (in some entry), ">", ">=", or "exists" (some array ``witness``
+    makes left = right).
     Only this module can make one.
     """
 
@@ -149,7 +158,8 @@ def _chain(d: Chain, follow: Follow) -> Proof:
 def _inhabited(variables: frozenset[Term]) -> None:
     """What was shown by way of some variables holds without them if they have values at all."""
     for v in variables:
-        need(not v.args or always_less(ZERO, v.args[0]), "replay", "it may have no value", v)
+        some = not v.args or v.args[0].op == "space" or always_less(ZERO, v.args[0])
+        need(some, "replay", "it may have no value", v)
 
 
 def _inside(d: Inside, follow: Follow) -> Proof:
@@ -169,14 +179,20 @@ def _under(d: Under, follow: Follow) -> Proof:
     need(BINDERS.get(t.op) == len(d.variables), "under", "not that many bound indices", t)
     need(d.variables[0].op == "index" and d.variables[0].args == (t.args[0],), "under",
          "the index does not range over the axis", t, d.variables[0])  # fmt: skip
-    need(all(v.op == "var" and not v.args and v.shape == t.shape for v in d.variables[1:]),
-         "under", "not a variable of the state's shape", *map(formed, d.variables))  # fmt: skip
+    need(all(_is_any_real(v) and v.shape == t.shape for v in d.variables[1:]),
+         "under", "not any array of the state's shape", *map(formed, d.variables))  # fmt: skip
+    need(t.finite or t.op != "iterate", "under", "a state may be infinite", t)
     used = free(t).union(*(free(a) for _, a in part.assumes))
     need(not used & set(d.variables), "under", "the index is not arbitrary", *d.variables)
     need(part.left is instantiate(t.args[-1], *d.variables), "under", "not its body", part.left)
     return _equal(
         t, make(t.op, (*t.args[:-1], bind(part.right, *d.variables)), t.data, t.shape), part
     )
+
+
+def _is_any_real(v: Term) -> bool:
+    """Whether a variable stands for any array of real numbers of its shape."""
+    return v.op == "var" and not v.args and v.data[1] in ANY_REAL
 
 
 def _places(array: Term, cover: Cover) -> list[tuple[Term, ...]]:
@@ -217,11 +233,12 @@ def _induction(d: Induction, follow: Follow) -> Proof:
          "induction", "not two stacks of one depth", left, inner)  # fmt: skip
     base, step = follow(d.base), follow(d.step)
     t, y, hole = map(formed, (d.layer, d.state, d.hole))
-    need(hole.op == "var" and not hole.args and hole.shape == inner.shape, "induction",
+    need(_is_any_real(hole) and hole.shape == inner.shape, "induction",
          "the hole is no variable of the shape of the stack", hole)  # fmt: skip
+    need(left.finite and inner.finite, "induction", "a state may be infinite", left, inner)
     fixed = free(left) | free(inner) | free(d.context)
     used = fixed.union(*(free(a) for _, a in step.assumes))
-    need(t.op == "index" and t.args == (left.args[0],) and y.op == "var" and not y.args
+    need(t.op == "index" and t.args == (left.args[0],) and _is_any_real(y)
          and y.shape == inner.shape and not {t, y} & used,
          "induction", "layer and state are not arbitrary", t, y)  # fmt: skip
 
@@ -252,9 +269,10 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     """From ``claim`` with the variable replaced by the value: some such array exists."""
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
+    need(part.relation == "=", "witness", "it shows no equation", part.left)
     need(all(v.op in ("var", "index", "size") for v in d.free_of), "witness", "not variables")
     need(not free(d.value) & set(d.free_of), "witness", "it depends on what it must not", d.value)
-    need(x.op == "var" and x.data[1] in ANY_REAL and d.value.finite, "witness",
+    need(_is_any_real(x) and d.value.finite, "witness",
          "only an array of any real numbers is shown to exist", x, d.value)  # fmt: skip
     need(x not in free(d.value), "witness", "it depends on itself", d.value)
     need(d.value.shape == x.shape, "witness", "not the shape that is asked for", d.value)
@@ -264,20 +282,128 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
 
 
-def proof_of_sign(array: Term, cover: Cover, parts: tuple[Derivation, ...]) -> Proof:
+def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
+    """What is assumed when left = right is, for all values of the variables.
+
+    They may be real numbers or arrays of them, and natural numbers.
+    """
+    if not variables:
+        return make("assumed equal", (left, right))
+    good = len(set(variables)) == len(variables) and all(
+        v.op == "var" and not v.args and v.data[1] in (*ANY_REAL, "natural") for v in variables
+    )
+    need(good, "law", "not variables that may have any value", *variables)
+    kinds = tuple((v.data[1], v.shape) for v in variables)
+    return make("assumed equal", (bind(left, *variables), bind(right, *variables)), kinds)
+
+
+def _assume(d: Assume, _: Follow) -> Proof:
+    need(d.law.op == "assumed equal", "assume", "no law", d.left)
+    kinds: Any = d.law.data or ()
+    need(len(kinds) == len(d.values), "assume", "not one value for each variable", d.left)
+    for (kind, shape), value in zip(kinds, map(formed, d.values), strict=True):
+        fits = value.shape == shape and value.finite and not value.loose
+        if kind == "natural":
+            fits = fits and is_integer(value) and always_less(num(-1), value)
+        need(fits, "assume", f"no {kind} of the shape that the law speaks of", value)
+    sides = [instantiate(side, *d.values) if kinds else side for side in d.law.args]
+    need(d.left is sides[0] and d.right is sides[1], "assume", "not the law", d.left, d.right)
+    return _equal(d.left, d.right, more=frozenset({("equal", d.law)}))
+
+
+def _lemma(d: Lemma, follow: Follow) -> Proof:
+    part, lemma = follow(d.part), follow(d.lemma)
+    need(lemma.relation == "=", "lemma", "it is no equation", lemma.left)
+    used = frozenset[Term]().union(*(free(a) for _, a in lemma.assumes))
+    need(not used & set(d.variables), "lemma", "a variable is not arbitrary", *d.variables)
+    shown = law(lemma.left, lemma.right, d.variables)
+    _inhabited(free(shown) - free(part.left) - free(part.right))
+    assumes = (part.assumes - {("equal", shown)}) | lemma.assumes
+    need(part.relation in ("=", "!="), "lemma", "only equations rest on it", part.left)
+    return Proof(_KEY, part.relation, part.left, part.right, assumes)
+
+
+def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
+    m, left, right = formed(d.variable), formed(d.left), formed(d.right)
+    need(m.op == "var" and m.data[1] == "natural", "natural induction", "no natural number", m)
+    need(left.shape == right.shape, "natural induction", "the shapes differ", left, right)
+    need(m not in d.variables, "natural induction", "the number is no further variable", m)
+    apart = all(v is m or m not in free(v) for v in free(left) | free(right))
+    need(apart, "natural induction", "a variable ranges below the number", left, right)
+    base, step = follow(d.base), follow(d.step)
+    need(base.relation == step.relation == "=", "natural induction", "a part is no equation")
+    after = integer(add(m, ONE))
+    for proof, at, says in ((base, ZERO, "the base case"), (step, after, "the step")):
+        sides = (substitute(left, m, at), substitute(right, m, at))
+        need((proof.left, proof.right) == sides, "natural induction", f"not {says}", proof.left)
+    before = ("equal", law(left, right, d.variables))
+    rest = base.assumes | (step.assumes - {before})
+    fixed = frozenset[Term]().union(*(free(a) for _, a in rest))
+    need(not fixed & {m, *d.variables}, "natural induction", "it is not arbitrary", m)
+    return _equal(left, right, more=rest)
+
+
+def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
+    part, left, right = follow(d.part), formed(d.left), formed(d.right)
+    need(left.shape == right.shape and left.finite and right.finite, "sum of squares",
+         "not two finite arrays of one shape", left, right)  # fmt: skip
+    at = [index(f"square#{k}", n) for k, n in enumerate(left.shape)]
+    need(not set(at) & (free(left) | free(right)), "sum of squares", "an index is taken", left)
+    total = power(add(entry(left, *at), mul(num(-1), entry(right, *at))), 2)
+    for i in reversed(at):
+        need(always_less(num(-1), i.args[0]), "sum of squares", "no number of entries", i.args[0])
+        total = make("sum", (i.args[0], bind(total, i)))
+    need(part.left is total and part.right is ZERO, "sum of squares", "not Σ (a − b)² = 0", total)
+    return _equal(left, right, part)
+
+
+def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
+    part = follow(d.part)
+    a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
+    square = a.ndim == 2 and a.shape == b.shape == (a.shape[0], a.shape[0])
+    need(square and part.right.op == "eye" and a.finite and b.finite, "left inverse",
+         "not A B = 1 for square matrices", part.left, part.right)  # fmt: skip
+    need(always_less(num(-1), a.shape[0]), "left inverse", "no number of rows", a.shape[0])
+    need(d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right,
+         "left inverse", "not B A = 1", d.left, d.right)  # fmt: skip
+    return _equal(d.left, d.right, part)
+
+
+def _differ(d: Differ, follow: Follow) -> Proof:
+    part, apart = follow(d.part), follow(d.apart)
+    left, right = formed(d.left), formed(d.right)
+    need(part.relation == apart.relation == "=", "differ", "a part is no equation")
+    need(left.shape == right.shape, "differ", "the shapes differ", left, right)
+    need(not part.left.shape and part.left.finite and part.right.finite, "differ",
+         "not two finite numbers", part.left)  # fmt: skip
+    gap = add(part.left, mul(num(-1), part.right))
+    need(apart.left is gap, "differ", "not the difference of the two", apart.left, gap)
+    certain, used = nonzero(apart.right, d.facts)
+    need(certain, "differ", "the form does not settle that it is not 0", apart.right)
+    met = free(part.left) | free(part.right) | free(apart.right)
+    _inhabited(met - free(left) - free(right))
+    assumes = (part.assumes - {("equal", law(left, right))}) | apart.assumes | used
+    return Proof(_KEY, "!=", left, right, assumes)
+
+
+def proof_of_sign(
+    array: Term, cover: Cover, parts: tuple[Derivation, ...],
+    facts: frozenset[Assumption] = frozenset(),
+) -> Proof:  # fmt: skip
     """The proof that every entry of an array is > 0 (or >= 0).
 
     ``parts`` has one equation for each case of the cover, from the entry to a number whose form
-    settles its sign.  Raises :class:`Refused` if a form settles none.
+    settles its sign, by ``facts`` at most.  Raises :class:`Refused` if a form settles none.
     """
     places = _places(array, cover)
     need(len(places) == len(parts), "sign", "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
     for place, part in zip(places, map(replay, parts), strict=True):
-        _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes)))
+        need(part.relation == "=", "sign", "a part is no equation", part.left)
         need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
         _inhabited(free(part.right) - free(part.left))
-        certain, used = sign(part.right)
+        certain, used = sign(part.right, facts)
+        _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes | used)))
         need(certain, "sign", "the form of the entry does not settle its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
@@ -286,14 +412,15 @@ def proof_of_sign(array: Term, cover: Cover, parts: tuple[Derivation, ...]) -> P
 def close(proof: Proof, granted: frozenset[Assumption], claimed: tuple[object, ...]) -> Proof:
     """The proof, if it shows what is claimed and every assumption it used is granted.
 
-    ``claimed`` is ("=", left, right), (">", array, 0), or ("exists", left, right, variable,
-    free_of).  Raises :class:`Refused` with what is shown instead, or what nobody granted.
+    ``claimed`` is ("=" or "!=", left, right), (">" or ">=", array, 0), or ("exists", left, right,
+    variable, free_of).  Raises :class:`Refused` with what is shown instead, or what nobody granted.
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)
     need(_MADE.get(proof) == made, "close", "this proof was not made by replay")
     sides = (proof.left, proof.right) if w is None else (*w.claim, w.variable, w.free_of)
-    need((proof.relation, *sides) == claimed, "close", "it shows something else", *sides[:2])
+    relation = proof.relation if claimed[0] != ">=" or proof.relation != ">" else ">="
+    need((relation, *sides) == claimed, "close", "it shows something else", *sides[:2])
     extra = sorted(f"{name} {term!r}" for name, term in proof.assumes - granted)
     need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
     return proof
@@ -309,4 +436,10 @@ _REPLAY: dict[type, Any] = {
     Cases: _cases,
     Induction: _induction,
     Witness: _witness,
+    Assume: _assume,
+    Lemma: _lemma,
+    NaturalInduction: _natural_induction,
+    SumOfSquares: _sum_of_squares,
+    LeftInverse: _left_inverse,
+    Differ: _differ,
 }

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to, matmul, permuted
+from . import array
+from .array import Array, AxisMismatch, as_array, broadcast_shapes, matmul, permuted
 from .scalars import ONE, add, integer, mul, num, number_of, unary
 from .terms import Term, make
 
@@ -103,6 +104,7 @@ def moveaxis(x: Array, source: int, destination: int) -> Array:
 
 
 def _reduced(x: Array, axis: int) -> Array:
+    array.numbers(x)
     axis %= x.ndim
     shape = (*x.axes[:axis], *x.axes[axis + 1 :])
     return Array(make("reduce", (x.term,), axis, shape))
@@ -122,13 +124,19 @@ def sum(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Arra
 
 
 def mean(x: Array, /, *, axis: int, keepdims: bool = False) -> Array:
-    """The mean over one axis."""
-    return sum(x, axis=axis, keepdims=keepdims) / as_array(x.axes[axis % x.ndim])
+    """The mean over one axis; over the outcomes of an experiment, the expectation."""
+    length, total = x.axes[axis % x.ndim], sum(x, axis=axis, keepdims=keepdims)
+    return total if length.op == "space" else total / as_array(length)
 
 
 def _axis_lengths(shape: Any) -> tuple[Term, ...]:
     lengths = shape if isinstance(shape, tuple | list) else (shape,)
     return tuple(integer(as_array(n).term) for n in lengths)
+
+
+def broadcast_to(x: Any, shape: Any) -> Array:
+    """The array repeated along new axes, and along axes of length 1."""
+    return array.broadcast_to(as_array(x), _axis_lengths(shape))
 
 
 def zeros(shape: Any, **_: Any) -> Array:

@@ -28,7 +28,8 @@ from flint import arb, arb_mat, fmpq
 from .balls import Balls
 from .candidates import Candidate
 from .certified_numbers import NotANumber, certified_gap, finite, number
-from .statement import Claim
+from .claim import Claim
+from .turns import ball
 
 __all__ = ["Affine", "Contradiction", "contradiction", "equations"]
 
@@ -134,5 +135,8 @@ def contradiction(system: list[Equation], tries: int = 200) -> Contradiction | N
 
 
 def _determinant_gap(rows: Sequence[Equation], columns: list[int]) -> Fraction:
-    table = [[*(arb(row.slopes.get(k, 0)) for k in columns), arb(row.constant)] for row in rows]
+    table = [
+        [*(arb(ball(row.slopes.get(k, 0))) for k in columns), arb(ball(row.constant))]
+        for row in rows
+    ]
     return certified_gap(arb_mat(table).det(), fmpq(0))

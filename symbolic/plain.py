@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import prod
 
 from .scalars import add, integer, mul, num
+from .stacks import power_base
 from .terms import BINDERS, Term, free, instantiate, make
 
 __all__ = ["plain"]
@@ -32,10 +33,10 @@ def _openable(t: Term) -> Term:
     return instantiate(t, *(make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose)))
 
 
-def _letter(taken: frozenset[Term]) -> str:
+def _letter(taken: frozenset[Term], letters: str = _LETTERS) -> str:
     used = {str(v.data if v.op == "index" else v.data[0]) for v in taken}
     return next(
-        x for k in range(99) for c in _LETTERS if (x := c + ("" if not k else str(k))) not in used
+        x for k in range(99) for c in letters if (x := c + ("" if not k else str(k))) not in used
     )
 
 
@@ -54,18 +55,33 @@ def _text(t: Term, level: int) -> str:
 
 
 def _sum(t: Term, level: int) -> str:
-    text = _text(t.args[0], 1)
-    for part in t.args[1:]:
-        shown = _text(part, 1)
+    counted = t.args[0].op == "num" and all(map(_counts, t.args[1:]))
+    first, *rest = (*t.args[1:], t.args[0]) if counted else t.args
+    text = _text(first, int(first.op != "add"))
+    for part in rest:
+        shown = _text(part, int(part.op != "add"))
         text += f" - {shown[1:]}" if shown.startswith("-") else f" + {shown}"
     return f"({text})" if level > 0 else text
+
+
+def _counts(t: Term) -> bool:
+    """Whether it stands for a number of things: m + 1 reads better than 1 + m."""
+    if t.op == "mul":
+        return all(map(_counts, t.args))
+    return t.op in ("num", "index", "size") or (t.op == "var" and t.data[1] == "natural")
 
 
 def _matmul(t: Term, level: int) -> str:
     """A product of matrices; it associates to the left, so the right factor is closed."""
     left, right = t.args
-    text = f"{_text(left, 1 if left.op == 'matmul' else 3)} @ {_text(right, 3)}"
+    first = _text(left, 1 if left.op == "matmul" else _closed(left))
+    text = f"{first} @ {_text(right, _closed(right))}"
     return f"({text})" if level > 1 else text
+
+
+def _closed(t: Term) -> int:
+    """A power is closed enough for a factor."""
+    return 2 if t.op in ("iterate", "power") else 3
 
 
 def _literal(t: Term) -> Term:
@@ -88,6 +104,28 @@ def _product(t: Term, level: int) -> str:
 
 def _inverted(t: Term) -> bool:
     return t.op == "power" and t.data == -1
+
+
+def _reduced(t: Term, _: int) -> str:
+    (x,) = t.args
+    length = x.shape[t.data]
+    if length.op == "space":
+        return f"E_{_text(length, 3)}[{_text(x, 0)}]"
+    return f"sum({_text(x, 0)}, axis={t.data})"
+
+
+def _stack(t: Term, level: int) -> str:
+    """A power, or the layers of a stack from the first."""
+    depth, start, _ = t.args
+    base = power_base(t)
+    if base is not None:
+        text = f"{_text(base, 3)}^{_text(depth, 2)}"
+        return f"({text})" if level > 2 else text
+    layer = make("index", (depth,), _letter(free(t), "tsjk"))
+    state = make("var", (), (_letter(free(t) | {layer}, "yxzuvw"), "real"), t.shape)
+    body = _text(instantiate(t.args[2], layer, state), 0)
+    shown = ", ".join(_text(v, 0) for v in (layer, state))
+    return f"iterate({_text(depth, 0)}, {_text(start, 0)}; {shown} -> {body})"
 
 
 def _power(t: Term, level: int) -> str:
@@ -116,6 +154,7 @@ def _span(t: Term) -> str:
 _FORMS: dict[str, Callable[[Term, int], str]] = {
     "index": lambda t, _: str(t.data),
     "size": lambda t, _: str(t.data[0]),
+    "space": lambda t, _: str(t.data[0]),
     "var": lambda t, _: str(t.data[0]),
     "num": lambda t, _: str(t.data),
     "minus infinity": lambda _, __: "-inf",
@@ -131,20 +170,29 @@ _FORMS: dict[str, Callable[[Term, int], str]] = {
     "broadcast": lambda t, level: _text(t.args[0], level),
     "new axis": lambda t, _: f"{_text(t.args[0], 3)}[{_with_new_axis(t)}]",
     "pick": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data}{_text(t.args[1], 0)}]",
-    "reduce": lambda t, _: f"sum({_text(t.args[0], 0)}, axis={t.data})",
+    "iterate": _stack,
+    "reduce": _reduced,
     "slice": lambda t, _: f"{_text(t.args[0], 3)}[{':, ' * t.data[0]}{_span(t)}]",
 }
 
 
 def _binder(t: Term) -> str:
     letter = _letter(free(t))
-    variables = [make("index", (t.args[0],), letter)]
-    if t.op == "iterate":
-        state = _letter(free(t) | set(variables))
-        variables.append(make("var", (), (state, "real"), t.shape))
-        body = _text(instantiate(t.args[2], *variables), 0)
-        return f"iterate({_text(t.args[0], 0)}, {_text(t.args[1], 0)}; {letter}, {state} -> {body})"
-    body = _text(instantiate(t.args[-1], *variables), 2)
-    if t.op == "sum":
-        return f"Σ_{letter} {body}"
-    return f"({letter} ↦ {body})"
+    at = make("index", (t.args[0],), letter)
+    inner = instantiate(t.args[-1], at)
+    row = _row(inner, at) if t.op == "tabulate" else None
+    if row is not None and at not in free(row):
+        return _text(row, 3)
+    body = _text(inner, 2)
+    if t.op == "tabulate":
+        return f"({letter} ↦ {body})"
+    if t.args[0].op == "space":
+        return f"E_{_text(t.args[0], 3)}[{letter} ↦ {body}]"
+    return f"Σ_{letter} {body}"
+
+
+def _row(t: Term, at: Term) -> Term | None:
+    """The array of which the term is the entry or the row at that index, if it is one."""
+    if t.op == "entry" and t.args[-1] is at:
+        return make("entry", t.args[:-1]) if len(t.args) > 2 else t.args[0]
+    return t.args[0] if t.op == "pick" and not t.data and t.args[1] is at else None

@@ -1,4 +1,4 @@
-"""Prove a statement: normal forms of both sides at every entry, replayed by the kernel.
+"""Prove a statement: every conclusion shown, replayed by the kernel, compared with what is claimed.
 
 ``decide`` returns proved, refuted or undecided for each conclusion.  A statement whose normal
 forms differ is not refuted by that: only a certified witness refutes, and without one the
@@ -8,21 +8,24 @@ verdict is undecided.
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections.abc import Mapping
 
-from .decision import ClaimDecision, Decision, LinkProof
-from .derivation import Derivation, Witness
-from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
+from .claim import Claim, Law
+from .decision import ClaimDecision, Decision, Witness
+from .derivation import Derivation
 from .divisors import Condition, conditions
-from .kernel import Proof, Refused, close, proof_of_sign, replay
-from .normal_form.equations import chain
-from .normal_form.normaliser import Normaliser
-from .scalars import ZERO, entry
-from .statement import Claim, Statement
-from .steps import rule_counts
-from .terms import Term, make, substitute
+from .facts import Equation, equations, instance, law_of
+from .kernel import ANY_REAL, Refused, close, law
+from .scalars import ZERO
+from .showing import AtHand, Shown, difference, show
+from .statement import Statement
+from .terms import Term, free, instantiate, make, substitute
+from .ways import NotProved
 
 __all__ = ["decide", "granted"]
+
+Shower = Mapping[Term, tuple[Derivation, tuple[Term, ...]]]
+SIGNS = {">": "positive", ">=": "nonnegative", "!=": "nonzero"}
 
 
 def granted(statement: Statement) -> frozenset[tuple[str, Term]]:
@@ -31,148 +34,163 @@ def granted(statement: Statement) -> frozenset[tuple[str, Term]]:
     for name, given in statement.givens.items():
         allowed |= given.granted(name)
     for left, right in statement.assume:
-        allowed.add(("equal", make("assumed equal", (left, right))))
+        allowed.add(("equal", law(left, right)))
+    for told in statement.laws:
+        if told.claim.relation == "=":
+            allowed.add(("equal", law_of(told)))
+        else:
+            allowed |= _sign_of(told)
     return frozenset(allowed)
+
+
+def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
+    """A hypothesis about signs, as the kernel's assumption; about no further variables."""
+    claim = told.claim
+    scalar = not claim.left.shape or claim.relation != "!="
+    if claim.relation not in SIGNS or claim.variables or not scalar:
+        raise TypeError(
+            "a hypothesis is an equation, at_least or greater of arrays, or differ of two numbers; "
+            f"this one says {claim.relation!r} of {claim.left!r}"
+        )
+    return frozenset({(SIGNS[claim.relation], difference(claim))})
 
 
 def decide(statement: Statement, *, refuting: bool = True, limit_seconds: float = 5.0) -> Decision:
     """The verdict on every conclusion of a statement, with proofs and witnesses."""
-    return Decision(
-        tuple(
-            _decide(says, claim, statement, refuting, limit_seconds)
-            for says, claim in statement.claims.items()
-        )
-    )
+    known: dict[Term, tuple[Derivation, tuple[Term, ...]]] = {}
+    decided: list[ClaimDecision] = []
+    for says, claim in statement.claims.items():
+        found, shown = _decide(says, claim, statement, known, refuting, limit_seconds)
+        decided.append(found)
+        as_law = _as_lemma(claim)
+        if found.verdict == "proved" and shown.derivation is not None and as_law is not None:
+            known[as_law] = (shown.derivation, _variables(claim))
+    return Decision(tuple(decided))
+
+
+def _variables(claim: Claim) -> tuple[Term, ...]:
+    return tuple(given.named(name).term for name, given in claim.variables)
+
+
+def _as_lemma(claim: Claim) -> Term | None:
+    """The law that later conclusions may use, if the conclusion is one."""
+    kinds = {given.kind for _, given in claim.variables}
+    if claim.relation != "=" or not kinds <= {*ANY_REAL, "natural"}:
+        return None
+    return law_of(Law(claim))
+
+
+def _at_hand(claim: Claim, statement: Statement, known: Shower) -> AtHand:
+    """The hypotheses, and what the claim's author says it rests on.  Raises ``KeyError``."""
+    allowed = granted(statement)
+    more: list[Equation] = []
+    lemmas: dict[Term, tuple[Derivation, tuple[Term, ...]]] = {}
+    for told in claim.using:
+        at = law_of(told.law)
+        if ("equal", at) not in allowed:
+            if at not in known:
+                raise KeyError(
+                    f"a fact it is to rest on is neither a hypothesis nor an earlier conclusion "
+                    f"that was proved: {told.law.claim.left!r} = {told.law.claim.right!r}"
+                )
+            lemmas[at] = known[at]
+        more.append(instance(told))
+    facts = frozenset(fact for fact in allowed if fact[0] in SIGNS.values())
+    return AtHand((*more, *equations(statement.assume)), facts, lemmas)
 
 
 def _decide(
-    says: str, claim: Claim, statement: Statement, refuting: bool, limit: float
-) -> ClaimDecision:
+    says: str, claim: Claim, statement: Statement, known: Shower, refuting: bool, limit: float
+) -> tuple[ClaimDecision, Shown]:
     start = time.perf_counter()
-    links, proof, why = _prove(claim, statement)
+    try:
+        shown = show(claim, _at_hand(claim, statement, known))
+    except KeyError as missing:
+        shown = Shown((), None, str(missing.args[0]))
+    except (Refused, NotProved) as refused:
+        shown = Shown((), None, str(refused))
+    proof, why = shown.proof, shown.why
+    own = frozenset[tuple[str, Term]]().union(*(g.granted(name) for name, g in claim.variables))
     if proof is not None:
         try:
-            close(proof, granted(statement), _claimed(claim))
+            close(proof, granted(statement) | own, _claimed(claim))
+            _arbitrary(claim, proof.assumes - own)
         except Refused as refused:
             proof, why = None, str(refused)
-    asked = _conditions(claim) if proof is not None else ()
+    asked = _conditions(claim, statement) if proof is not None else ()
     if any(condition.impossible for condition in asked):
         proof, why = None, "the statement divides by 0, or takes the logarithm of 0, everywhere"
     witness = None
     if proof is None and refuting:
-        from .refute import refute
-
-        witness = refute(claim, statement.givens, statement.assume, limit_seconds=limit)
+        witness = _refuted(claim, statement, limit)
     verdict = "proved" if proof is not None else "refuted" if witness is not None else "undecided"
     seconds = time.perf_counter() - start
     if proof is None:
-        return ClaimDecision(says, claim, verdict, links, witness=witness, why=why, seconds=seconds)
+        return ClaimDecision(
+            says, claim, verdict, shown.links, witness=witness, why=why, seconds=seconds
+        ), Shown()
     used = tuple(sorted(map(_told, proof.assumes)))
     readings = tuple(condition.told for condition in asked)
-    return ClaimDecision(says, claim, verdict, links, used, readings, seconds=seconds)
+    return ClaimDecision(
+        says, claim, verdict, shown.links, used, readings, seconds=seconds
+    ), shown
 
+
+def _arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
+    """Refuse a proof for all values of some variables that assumed something of them."""
+    variables = set(_variables(claim))
+    for _, term in assumed:
+        if free(term) & variables:
+            raise Refused(f"for all: something is assumed of a variable: {term!r}")
+
+
+def _refuted(claim: Claim, statement: Statement, limit: float) -> Witness | None:
+    from .refute import refute
+
+    given = statement.givens
+    try:
+        return refute(claim, given, statement.assume, statement.laws, limit_seconds=limit)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # a search that cannot read a statement has refuted nothing
 
 def _claimed(claim: Claim) -> tuple[object, ...]:
     """What a proof of the claim must show, as the kernel's ``close`` reads it."""
     if claim.relation == "exists":
         return ("exists", claim.left, claim.right, claim.variable, claim.free_of)
-    return (claim.relation, claim.left, ZERO if claim.right is None else claim.right)
+    if claim.relation in (">", ">="):
+        return (claim.relation, difference(claim), ZERO)
+    return (claim.relation, claim.left, claim.right)
 
 
-def _conditions(claim: Claim) -> tuple[Condition, ...]:
+def _conditions(claim: Claim, statement: Statement) -> tuple[Condition, ...]:
     """What a reader must take for granted about divisors, roots and logarithms."""
-    return conditions(*(t for t in (claim.left, claim.right, claim.witness) if t is not None))
+    sides = [t for t in (claim.left, claim.right) if t is not None]
+    if claim.variable is not None and claim.witness is not None:
+        sides = [substitute(t, claim.variable, claim.witness) for t in sides] + [claim.witness]
+    facts = frozenset(fact for fact in granted(statement) if fact[0] in SIGNS.values())
+    return conditions(*sides, facts=facts)
 
 
 def _told(assumption: tuple[str, Term]) -> str:
     name, term = assumption
     if name == "equal":
-        return f"{term.args[0]!r} = {term.args[1]!r}"
+        left, right = _law_sides(term)
+        every = " for all values of its variables" if term.data else ""
+        return f"{left!r} = {right!r}{every}"
+    if name in ("nonnegative", "positive", "nonzero") and term.op not in ("var", "function"):
+        sign = {"nonnegative": ">= 0", "positive": "> 0", "nonzero": "is not 0"}[name]
+        return f"{term!r} {sign}"
     shown = term.data[0] if term.op == "function" else repr(term)
     return f"{shown} is {'a ' if name == 'permutation' else ''}{name}"
 
 
-def _prove(claim: Claim, statement: Statement) -> tuple[tuple[LinkProof, ...], Proof | None, str]:
-    if claim.relation == ">":
-        return _positive(claim, statement)
-    if claim.relation == "exists":
-        if claim.witness is None or claim.variable is None or claim.right is None:
-            return (), None, "no witness is named, and the prover does not search for one"
-        filled = [substitute(t, claim.variable, claim.witness) for t in (claim.left, claim.right)]
-        whole, links, why = _linked(filled[0], [("", filled[1])], statement)
-        if whole is None:
-            return links, None, why
-        shown = Witness(
-            claim.variable, claim.witness, claim.free_of, (claim.left, claim.right), whole
-        )
-        return links, *_replayed(shown)
-    whole, links, why = _linked(claim.left, [(k.reason, k.term) for k in claim.links], statement)
-    return (links, *_replayed(whole)) if whole is not None else (links, None, why)
-
-
-def _replayed(derivation: Derivation) -> tuple[Proof | None, str]:
-    try:
-        return replay(derivation), ""
-    except Refused as refused:
-        return None, f"the kernel refused the derivation: {refused}"
-
-
-def _linked(
-    first: Term, steps: list[tuple[str, Term]], statement: Statement
-) -> tuple[Derivation | None, tuple[LinkProof, ...], str]:
-    links: list[LinkProof] = []
-    parts: list[Derivation] = []
-    why = ""
-    left = first
-    for reason, right in steps:
-        start = time.perf_counter()
-        meeting: list[Meeting] = []
-        try:
-            part = derive(left, right, statement.assume, meeting)
-        except (NotProved, Refused) as failed:
-            told = str(failed)
-            where = f"the step '{reason}': " if reason else ""
-            why = why or where + told
-            took = time.perf_counter() - start
-            links.append(LinkProof(reason, left, right, None, 0, {}, took, False, told))
-        else:
-            took = time.perf_counter() - start
-            counts = rule_counts(part)
-            total = sum(counts.values())
-            links.append(
-                LinkProof(
-                    reason, left, right, part, total, dict(counts), took, True, "", tuple(meeting)
-                )
-            )
-            parts.append(part)
-        left = right
-    if why:
-        return None, tuple(links), why
-    return chain(*parts), tuple(links), ""
-
-
-def _positive(
-    claim: Claim, statement: Statement
-) -> tuple[tuple[LinkProof, ...], Proof | None, str]:
-    start = time.perf_counter()
-    options = split_options(claim.left)
-    for splits in options:
-        norm = Normaliser(splits, statement.assume)
-        cover = tuple(axis_cover(n, splits) for n in claim.left.shape)
-        parts = tuple(norm(entry(claim.left, *place)) for place in places(claim.left, cover))
-        try:
-            proof = proof_of_sign(claim.left, cover, parts)
-        except Refused as refused:
-            why = str(refused)
-            continue
-        if proof.relation != ">":
-            why = "the entries are >= 0, and > 0 is not certain from their form"
-            continue
-        counts = sum((rule_counts(part) for part in parts), Counter[str]())
-        took = time.perf_counter() - start
-        reason = "every factor of the entry is positive"
-        link = LinkProof(
-            reason, claim.left, ZERO, parts[0], sum(counts.values()), dict(counts), took, True
-        )
-        return (link,), proof, ""
-    return (), None, why
+def _law_sides(term: Term) -> tuple[Term, Term]:
+    """The two sides of an assumed law, its variables under letters of their own."""
+    if not term.data:
+        return term.args[0], term.args[1]
+    kinds = term.data
+    names = [
+        make("var", (), (f"x{k}" if kind != "natural" else f"m{k}", kind), shape)
+        for k, (kind, shape) in enumerate(kinds)
+    ]
+    return instantiate(term.args[0], *names), instantiate(term.args[1], *names)

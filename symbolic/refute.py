@@ -10,8 +10,10 @@ certain, and a division by what may be zero gives a result without value, so bot
 well defined where they are compared.  The witness is accepted only if the balls of the two
 sides are finite and disjoint at some entry; ``gap`` is a rational number below their distance.
 So the two true values differ, and the claim does not hold for all inputs.  For ">" the ball of
-an entry must lie in (-∞, 0].  For "exists", see :mod:`~attnproof.symbolic.no_solution`.  What is
-trusted for this: ``evaluate``, ``certified_numbers``, ``balls``, ``admissible.obeys``,
+left − right at some entry must lie in (-∞, 0], for ">=" in (-∞, 0); for "!=" every entry of both
+sides must be an exact rational and the two equal.  For "exists", see
+:mod:`~attnproof.symbolic.no_solution`.  What is trusted for this: ``evaluate``, ``recurrences``,
+``certified_numbers``, ``turns``, ``balls``, ``admissible.obeys``, ``laws``, ``designs.is_design``,
 ``failures``, ``no_solution``, the traits of ``sample_functions``, and Arb.  The final witness is
 computed again with more digits.
 
@@ -22,6 +24,7 @@ The search itself may be careless: a bad guess is refused, and no guess proves a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from itertools import product
 from random import Random
 from time import monotonic
@@ -30,13 +33,16 @@ from typing import Any
 import numpy as np
 
 from .admissible import Assumptions, settle
-from .candidates import POOL, Candidate, draw, simpler
+from .candidates import NUMBERS, POOL, Candidate, array_of, draw, simpler
+from .claim import Claim, Law
 from .decision import Witness
+from .designs import outcomes
 from .failures import PRECISIONS, Failure, failure_of
 from .givens import Given
-from .statement import Claim
+from .laws import opened
+from .scalars import length_value
 from .terms import Term, free, postorder
-from .witness_text import decimal, plain_value, rounded_down, two_sides, written
+from .witness_text import name_of, witness_of
 
 __all__ = ["refute"]
 
@@ -45,55 +51,78 @@ def refute(
     claim: Claim,
     givens: Mapping[str, Given],
     assume: Assumptions = (),
+    laws: tuple[Law, ...] = (),
     *,
     limit_seconds: float = 5.0,
 ) -> Witness | None:
     """A certified witness against the claim, made small, or None if none was found in time.
 
+    ``assume`` and ``laws`` are the hypotheses of the statement; a witness satisfies all of them.
+
     >>> from attnproof.symbolic.givens import real, sizes
-    >>> from attnproof.symbolic.statement import equal
+    >>> from attnproof.symbolic.claim import equal
     >>> (n,) = sizes("n")
     >>> given = {"A": real(n, n), "B": real(n, n)}
     >>> A, B = (g.named(name) for name, g in given.items())
     >>> refute(equal(A @ B, B @ A), given).text
     'n = 2, A = ((0, 0), (0, 1)), B = ((0, 0), (1, 0)): left 1, right 0 at [1, 0]'
     """
-    search = _Search(claim, givens, assume, monotonic() + limit_seconds)
+    every = [t for pair in assume for t in pair] + [t for law in laws for t in _terms(law.claim)]
+    claim, givens = opened(claim, givens, every)
+    search = _Search(claim, givens, assume, laws, monotonic() + limit_seconds)
     found = search.first()
     if found is None:
         return None
     search.deadline = monotonic() + min(1.0, limit_seconds)
     small = search.smaller_values(search.smaller_sizes(found))
     sure = search.check(small.candidate, PRECISIONS[2:])
-    return _witness(claim, sure, search.used) if sure else None
+    return witness_of(claim, sure, search.used) if sure else None
 
 
 class _Search:
     """One search: what is attacked, until when, and one source of guesses."""
 
     def __init__(
-        self, claim: Claim, givens: Mapping[str, Given], assume: Assumptions, deadline: float
-    ) -> None:
-        self.claim, self.givens, self.assume, self.deadline = claim, givens, assume, deadline
+        self, claim: Claim, givens: Mapping[str, Given], assume: Assumptions,
+        laws: tuple[Law, ...], deadline: float,
+    ) -> None:  # fmt: skip
+        self.claim, self.givens, self.deadline = claim, givens, deadline
+        self.assume, self.laws = assume, laws
         self.random = Random(0)
-        sides = [claim.left, *((claim.right,) if claim.right is not None else ())]
-        parts = [t for pair in assume for t in pair] + sides
+        parts = [t for pair in assume for t in pair] + _terms(claim)
+        for law in laws:
+            bound = {given.named(name).term for name, given in law.claim.variables
+                     if given.kind != "function"}  # fmt: skip
+            parts += [t for side in _terms(law.claim) for t in free(side) - bound]
         parts += [t for g in givens.values() for t in (*g.shape, *(g.out or ()))]
         parts += [g.below for g in givens.values() if g.below is not None]
         found = frozenset[Term]().union(*(free(t) for t in parts))
-        calls = {t.data for part in parts for t in postorder(part) if t.op == "call"}
-        self.used = {_name(t) for t in found if t.op in ("var", "index")}
-        self.used |= {data[0] for data in calls}
+        parts += [t for law in laws for t in _terms(law.claim)]
+        within = {t for part in parts for t in postorder(part)}
+        self.used = {name_of(t) for t in found if t.op in ("var", "index")}
+        self.used |= {t.data[0] for t in within if t.op == "call"}
         self.names = sorted({t.data[0] for t in found if t.op == "size"})
+        axes = {n for t in (*within, *parts) for n in (t, *t.shape)}
+        self.spaces = sorted({str(n.data[0]) for n in axes if n.op == "space"})
 
     def first(self) -> Failure | None:
         """The first failure, over more and more guesses at each choice of sizes."""
-        for tries in (3, 6, 12, 24, 48, 96):
+        for turn, tries in enumerate((3, 6, 12, 24, 48, 96, 192, 384)):
             for sizes in _size_vectors(self.names):
-                found = self.at(sizes, tries)
+                found = self.at({**sizes, **self.outcomes(sizes, turn)}, tries)
                 if found or monotonic() > self.deadline:
                     return found
         return None
+
+    def outcomes(self, sizes: Mapping[str, int], turn: int) -> dict[str, int]:
+        """Of each space, a number of outcomes that its random numbers can have."""
+        widest = dict.fromkeys(self.spaces, 1)
+        for given in self.givens.values():
+            if given.kind == "standard":
+                space = str(given.shape[0].data[0])
+                widest[space] = max(widest[space], length_value(given.shape[1], dict(sizes)))
+        options = {space: outcomes(n) for space, n in widest.items()}
+        return {space: few[turn % len(few)] for space, few in options.items()}
 
     def at(self, sizes: Mapping[str, int], tries: int) -> Failure | None:
         """A failure at these sizes, in so many guesses."""
@@ -109,7 +138,9 @@ class _Search:
     ) -> Failure | None:
         """The certified failure at a guess, with the assumed equations built in."""
         candidate = settle(guess, self.assume)
-        return failure_of(self.claim, self.givens, self.assume, candidate, precisions)
+        return failure_of(
+            self.claim, self.givens, self.assume, candidate, precisions, self.laws
+        )
 
     def smaller_sizes(self, failure: Failure) -> Failure:
         """A failure at smaller sizes: each is lowered as long as a few guesses succeed."""
@@ -126,7 +157,7 @@ class _Search:
 
     def smaller_values(self, failure: Failure) -> Failure:
         """A failure with simpler values, one replacement at a time while it stays certified."""
-        lowered = True
+        failure, lowered = self._together(failure), True
         while lowered:
             lowered = False
             for name, given in self.givens.items():
@@ -134,6 +165,20 @@ class _Search:
                 while step is not None:
                     failure, lowered = step, True
                     step = self._one_smaller(failure, name, given)
+        return failure
+
+    def _together(self, failure: Failure) -> Failure:
+        """A failure with all numbers without axes 0, or all 1, or all 2, if there is one."""
+        kinds = (*NUMBERS, "natural")
+        alone = {k: g for k, g in self.givens.items() if g.kind in kinds and not g.shape}
+        for number in range(3) if len(alone) > 1 else ():
+            values = dict(failure.candidate.values)
+            for name, given in alone.items():
+                natural = given.kind == "natural"
+                values[name] = number if natural else array_of((), [Fraction(number)])
+            found = self.check(Candidate(failure.candidate.sizes, values), PRECISIONS[:2])
+            if found:
+                return found
         return failure
 
     def _one_smaller(self, failure: Failure, name: str, given: Given) -> Failure | None:
@@ -147,6 +192,10 @@ class _Search:
         return None
 
 
+def _terms(claim: Claim) -> list[Term]:
+    return [claim.left, *((claim.right,) if claim.right is not None else ())]
+
+
 def _differ(a: Any, b: Any) -> bool:
     return a is not b and not (isinstance(a, np.ndarray) and bool((a == b).all()))
 
@@ -158,57 +207,3 @@ def _size_vectors(names: list[str]) -> Iterator[dict[str, int]]:
     ones, twos = (1,) * len(names), (2,) * len(names)
     for vector in (ones, twos, *every) if names else ((),):
         yield dict(zip(names, vector, strict=True))
-
-
-def _name(term: Term) -> str:
-    return str(term.data if term.op == "index" else term.data[0])
-
-
-def _witness(claim: Claim, failure: Failure, used: set[str]) -> Witness:
-    sizes, values = dict(failure.candidate.sizes), dict(failure.candidate.values)
-    if failure.contradiction is not None:
-        return _no_array_witness(claim, failure, used)
-    left, right = two_sides(failure.left, failure.right)
-    place = f" at {list(failure.place)}" if any(failure.place) else ""
-    end = f"left {left}, right {right}{place}"
-    if claim.relation == ">":
-        end = f"the entry{place} is {left}, not positive"
-    return Witness(
-        sizes, {name: plain_value(v) for name, v in values.items()}, failure.place, left, right,
-        rounded_down(failure.gap), f"{written(sizes, _only(values, used))}: {end}",
-    )  # fmt: skip
-
-
-def _only(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
-    """The values that the claim reads; the others do not matter to a reader."""
-    return {name: value for name, value in values.items() if name in used}
-
-
-def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness:
-    """Which equations, at which values of what the array must not depend on, contradict."""
-    assert claim.variable is not None
-    assert failure.contradiction is not None
-    unknown = _name(claim.variable)
-    rows = failure.contradiction.rows
-    varied = [_name(t) for t in claim.free_of if t.op in ("var", "index")]
-    sizes = dict(failure.candidate.sizes)
-    fixed = {n: v for n, v in failure.candidate.values.items() if n not in varied}
-    tried = {n: [trial.values[n] for trial in failure.trials] for n in varied if n not in fixed}
-    at = "; ".join(written({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials)))  # noqa: E501
-    left, right = decimal(failure.left), "0"
-    place = f" at {list(failure.place)}" if any(failure.place) else ""
-    why = f"left - right is {left}{place} whatever {unknown} is"
-    if len(rows) > 1:
-        k = len(rows) - 1
-        left, right = f"rank {k + 1} with the right-hand side", f"rank at most {k} without"
-        why = (
-            f"{k + 1} linear equations for {k} entries of {unknown} whose determinant is at "
-            f"least {decimal(rounded_down(failure.gap))} in size, so no {unknown} solves them"
-        )
-    values = {n: plain_value(v) for n, v in fixed.items()}
-    values |= {n: [plain_value(x) for x in v] for n, v in tried.items()}
-    start = written(sizes, _only(fixed, used))
-    return Witness(
-        sizes, values, failure.place, left, right, rounded_down(failure.gap),
-        f"{start}{', at ' + at if at else ''}: {why}",
-    )  # fmt: skip

@@ -69,7 +69,7 @@ def sample_functions(
     if set(given.traits) - {"equivariant"}:
         return ()
     if given.out is None:
-        rules = _SAME_SHAPE[:4] if given.traits else _SAME_SHAPE
+        rules = _SAME_SHAPE[:5] if given.traits else _SAME_SHAPE
     elif given.traits:
         rules = _rowwise(tuple(length_value(n, dict(sizes)) for n in given.out))
     elif given.out:
@@ -130,11 +130,12 @@ _SCALAR: tuple[tuple[str, Rule], ...] = (
     ("1", lambda *a: 1 + 0 * _total(*a)),
 )
 
-# The first four treat every row of the first argument alike: they are equivariant.
+# The first five treat every row of the first argument alike: they are equivariant.
 _SAME_SHAPE: tuple[tuple[str, Rule], ...] = (
     ("x entrywise squared", lambda x, *rest: _others(x * x, rest)),
     ("x", lambda x, *rest: _others(x, rest)),
     ("x plus the total of x", lambda x, *rest: _others(x + x.sum(), rest)),
+    ("−x", lambda x, *rest: _others(-1 * x, rest)),
     ("1 + x entrywise squared", lambda x, *rest: _others(1 + x * x, rest)),
     ("k·(k-th row of x)", lambda x, *rest: _others(_counted(x) * x if x.ndim else x, rest)),
     ("k·(k-th row of x)²", lambda x, *rest: _others(_counted(x) * x * x if x.ndim else x, rest)),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from math import prod
 
-from .terms import Term, make
+from .terms import Term, make, postorder
 
 __all__ = [
     "MINUS_INFINITY",
@@ -24,9 +24,12 @@ __all__ = [
     "boolean",
     "entry",
     "index",
+    "index_array",
     "index_range",
     "integer",
+    "is_count",
     "is_integer",
+    "is_truth",
     "length_value",
     "mul",
     "num",
@@ -174,50 +177,102 @@ def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
 @cache
 def below(term: Term, bound: Term) -> bool:
     """True only if 0 <= term < bound for every value of their indices and every size >= 1."""
+    if term.op == "index" and term.args[0] is bound:
+        return True
     return always_less(num(-1), term) and always_less(term, bound)
 
 
 @cache
 def always_less(low: Term, high: Term) -> bool:
-    """True only if low < high for every value of the indices in them and every size >= 1.
+    """True only if low < high for all values of the indices and naturals and every size >= 1.
 
-    Each monomial of ``high - low - 1`` is replaced by its least value: an index with a positive
-    coefficient by 0, with a negative one by the end of its range.  The rest is a polynomial in
-    sizes, and with size = 1 + s it is >= 0 if no coefficient is negative.
+    ``high - low - 1`` is brought down to a polynomial that is never larger: an index with a
+    positive coefficient counts as 0, with a negative one as the end of its range, those whose
+    range depends on others first.  With size = 1 + s the rest is >= 0 if no coefficient is
+    negative; a natural number stays as it is.
     """
-    least: list[Term] = []
-    for monomial, coefficient in _expand(add(high, num(-1), mul(num(-1), low))).items():
-        indices = {atom: index_range(atom) for atom in monomial if atom.op != "size"}
-        if None in indices.values():
-            return False
-        if not indices or coefficient < 0:
-            ends = (add(e, num(-1)) if (e := indices.get(t)) is not None else t for t in monomial)
-            least.append(mul(num(coefficient), *ends))
-    shifted = _replace_sizes(_expand(add(*least)))
-    return all(coefficient >= 0 for coefficient in shifted.values())
+    gap = _expand(add(high, num(-1), mul(num(-1), low)))
+    while ranged := {a: r for m in gap for a in m if (r := index_range(a)) is not None}:
+        within = {part for r in ranged.values() for part in postorder(r)}
+        last = {a: r for a, r in ranged.items() if a not in within}
+        least: list[Term] = []
+        for monomial, coefficient in gap.items():
+            if not all(_is_natural(atom) for atom in monomial):
+                return False
+            if coefficient < 0 or not any(atom in last for atom in monomial):
+                ends = (add(last[t], num(-1)) if t in last else t for t in monomial)
+                least.append(mul(num(coefficient), *ends))
+        gap = _expand(add(*least))
+    if not all(_is_natural(atom) for monomial in gap for atom in monomial):
+        return False
+    return all(coefficient >= 0 for coefficient in _replace_sizes(gap).values())
+
+
+def _is_natural(atom: Term) -> bool:
+    """Whether an atom is a natural number by what it is."""
+    natural = atom.op == "var" and atom.data[1] == "natural" and not atom.shape
+    return atom.op == "size" or natural or index_range(atom) is not None
 
 
 def _replace_sizes(polynomial: Polynomial) -> Polynomial:
-    """The polynomial with every size written as 1 + size; lengths hold nothing but sizes."""
+    """The polynomial with every size written as 1 + size."""
     return _expand(
-        add(*(mul(num(c), *(add(t, ONE) for t in monomial)) for monomial, c in polynomial.items()))
+        add(
+            *(
+                mul(num(c), *(add(t, ONE) if t.op == "size" else t for t in monomial))
+                for monomial, c in polynomial.items()
+            )
+        )
     )
 
 
+def is_count(term: Term) -> bool:
+    """Whether a term is a polynomial in sizes, written with nothing else."""
+    if term.op in ("add", "mul"):
+        return not term.shape and all(map(is_count, term.args))
+    return term.op in ("num", "size")
+
+
 def is_integer(term: Term) -> bool:
-    """True only if the term is an integer for every value of its indices and sizes."""
-    atoms = (atom for monomial in _expand(term) for atom in monomial)
-    return all(atom.op == "size" or index_range(atom) is not None for atom in atoms)
+    """True only if the term is an integer for every value of its indices, naturals and sizes."""
+    return all(_is_natural(atom) for monomial in _expand(term) for atom in monomial)
 
 
 def index_range(atom: Term) -> Term | None:
-    """The length an index atom stays below: an index, or an entry of an index array."""
+    """The length an index atom stays below: an index, or an entry of an index array.
+
+    What stands in an index array outside of its axis is nothing that is known.
+    """
     if atom.op == "index":
         return atom.args[0]
-    array = atom.args[0] if atom.op == "entry" else None
+    array = index_array(atom)
+    inside = array is not None and below(atom.args[1], atom.args[0].shape[0])
+    return array.args[0] if array is not None and inside else None
+
+
+def index_array(t: Term) -> Term | None:
+    """The index array whose entry, or whose inverse's entry, a term is."""
+    array = t.args[0] if t.op == "entry" and len(t.args) == 2 else None
     while array is not None and array.op == "inverse":
         array = array.args[0]
-    return array.args[0] if array is not None and array.op == "var" and array.args else None
+    return array if array is not None and array.op == "var" and array.args else None
+
+
+TRUTHS = frozenset(["equal", "less", "less_equal", "and", "or", "not", "isin", "is in"])
+CARRIES = frozenset([
+    "named", "broadcast", "permute", "new axis", "reshape", "pick", "slice", "gather", "concat",
+    "stack", "entry", "row",
+])  # fmt: skip
+
+
+@cache
+def is_truth(t: Term) -> bool:
+    """Whether a term is a truth value, or an array of them, with which nothing is computed."""
+    if t.op in TRUTHS or (t.op == "var" and t.data[1] == "boolean"):
+        return True
+    if t.op in CARRIES:
+        return is_truth(t.args[0])
+    return t.op in ("tabulate", "where") and is_truth(t.args[1])
 
 
 def length_value(length: Term, sizes: dict[str, int]) -> int:
@@ -227,5 +282,6 @@ def length_value(length: Term, sizes: dict[str, int]) -> int:
     """
     total = 0
     for monomial, coefficient in _expand(length).items():
-        total += coefficient * int(prod(sizes[t.data[0]] for t in monomial))
+        names = (t.data if t.op == "index" else t.data[0] for t in monomial)
+        total += coefficient * int(prod(sizes[name] for name in names))
     return total

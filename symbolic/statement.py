@@ -8,106 +8,36 @@ kernel proves, the refuter attacks, torch runs, and the report prints.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .array import Array, as_array
+from .array import as_array
+from .claim import Claim, Law
 from .givens import Given
-from .terms import Term, bind, make
+from .terms import Term, free
 
-__all__ = [
-    "Claim",
-    "Link",
-    "Statement",
-    "Theorem",
-    "all_positive",
-    "chain",
-    "equal",
-    "exists",
-    "iterate",
-    "theorem",
-]
-
-
-@dataclass(frozen=True)
-class Link:
-    """One step of a textbook chain: the next term and the reason for it."""
-
-    reason: str
-    term: Term
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One conclusion.
-
-    ``relation`` is "=", ">" (every entry positive), or "exists": some array ``variable``, which
-    does not depend on ``free_of``, makes left = right; ``witness`` is the one the author names.
-    """
-
-    relation: str
-    left: Term
-    right: Term | None = None
-    links: tuple[Link, ...] = ()
-    variable: Term | None = None
-    witness: Term | None = None
-    free_of: tuple[Term, ...] = ()
-    says: str = ""
-
-
-def equal(left: Any, right: Any) -> Claim:
-    """left = right, entry by entry."""
-    return chain(left, ("", right))
-
-
-def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
-    """first = ... = last, each step with its reason."""
-    a = as_array(first)
-    links: list[Link] = []
-    for reason, value in steps:
-        b = as_array(value)
-        if b.axes != a.axes:
-            raise TypeError(
-                f"a step of a chain changes the shape from {a.shape} to {b.shape}"
-                + (f" (at '{reason}')" if reason else "")
-            )
-        links.append(Link(reason, b.term))
-    return Claim("=", a.term, links[-1].term, tuple(links))
-
-
-def all_positive(array: Any) -> Claim:
-    """Every entry is greater than zero."""
-    return Claim(">", as_array(array).term)
-
-
-def exists(
-    variable: Given, name: str, body: Callable[[Array], Claim], *, witness: Any = None,
-    free_of: tuple[Array, ...] = (),
-) -> Claim:  # fmt: skip
-    """Some array of that kind, not depending on ``free_of``, satisfies the equation."""
-    unknown = variable.named(name)
-    claim = body(unknown)
-    value = None if witness is None else as_array(witness).term
-    return Claim(
-        "exists", claim.left, claim.right, claim.links, unknown.term, value,
-        tuple(a.term for a in free_of),
-    )  # fmt: skip
+__all__ = ["Claim", "Law", "Statement", "Theorem", "theorem"]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """Givens and conclusions; ``assume`` holds equations of arrays taken as true."""
+    """Givens and conclusions; ``assume`` holds equations of arrays taken as true.
+
+    ``laws`` are the hypotheses that are no plain equation of the givens: for all values of
+    further variables, or with another relation.
+    """
 
     givens: Mapping[str, Given]
     claims: Mapping[str, Claim]
     assume: tuple[tuple[Term, Term], ...] = ()
+    laws: tuple[Law, ...] = ()
 
 
 Body = Callable[..., Any]
+Assume = Callable[..., list[Any]]
 
 
 @dataclass(eq=False)
@@ -120,8 +50,9 @@ class Theorem:
     sources: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     expected: str = "proved"
-    assume: Callable[..., list[tuple[Any, Any]]] | None = None
+    assume: Assume | None = None
     twin_body: Body | None = None
+    twin_assume: Assume | None = None
     twin_given: Mapping[str, Given] = field(default_factory=dict)
     twin_says: str = ""
 
@@ -148,7 +79,7 @@ class Theorem:
     @cached_property
     def statement(self) -> Statement:
         """The statement on symbolic arrays."""
-        return self._build(self.body, self.given)
+        return self._build(self.body, self.given, self.assume)
 
     @cached_property
     def twin(self) -> Statement:
@@ -158,9 +89,10 @@ class Theorem:
                 f"{self.path.name} has no twin; add a function under @{self.body.__name__}.twin_of"
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
-        return self._build(self.twin_body, {**self.given, **self.twin_given})
+        assume = self.assume if self.twin_assume is None else self.twin_assume
+        return self._build(self.twin_body, {**self.given, **self.twin_given}, assume)
 
-    def _build(self, body: Body, given: Mapping[str, Given]) -> Statement:
+    def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = list(inspect.signature(body).parameters)
         missing = [name for name in wanted if name not in given]
         if missing:
@@ -171,51 +103,75 @@ class Theorem:
         values = {name: g.named(name) for name, g in given.items()}
         result = body(**{name: values[name] for name in wanted})
         claims = dict(result) if isinstance(result, Mapping) else {"": result}
+        claims = {says: c.claim if isinstance(c, Law) else c for says, c in claims.items()}
         for says, claim in claims.items():
             if not isinstance(claim, Claim):
                 raise TypeError(
                     f"{self.path.name}: {body.__name__} returned {type(claim).__name__}"
                     f"{f' as {says!r}' if says else ''}; return equal(..), chain(..), "
-                    "all_positive(..), exists(..), or a dict of them"
+                    "all_positive(..), exists(..), at_least(..), differ(..), for_all(..), or a "
+                    "dict of them"
                 )
-        used, pairs = set(wanted), []
-        if self.assume is not None:
-            names = list(inspect.signature(self.assume).parameters)
-            pairs = self.assume(**{name: values[name] for name in names})
+        used: set[str] = set(wanted)
+        equations: list[tuple[Term, Term]] = []
+        laws: list[Law] = []
+        if assume is not None:
+            names = [] if assume is list else list(inspect.signature(assume).parameters)
             used |= set(names)
-        assumed = tuple((as_array(a).term, as_array(b).term) for a, b in pairs)
-        return Statement({k: g for k, g in given.items() if k in used}, claims, assumed)
+            for taken in assume(**{name: values[name] for name in names}):
+                law = taken if isinstance(taken, Law) else None
+                claim = taken.claim if isinstance(taken, Law) else taken
+                if not isinstance(claim, Claim):
+                    a, b = claim
+                    equations.append((as_array(a).term, as_array(b).term))
+                elif claim.relation == "=" and not claim.variables and claim.right is not None:
+                    equations.append((claim.left, claim.right))
+                else:
+                    laws.append(law or Law(claim))
+        self._check_names(given, claims.values())
+        kept = {k: g for k, g in given.items() if k in used}
+        return Statement(kept, claims, tuple(equations), tuple(laws))
 
-    def twin_of(self, says: str, **given: Given) -> Callable[[Body], Body]:
-        """Declare the twin: a nearby statement with the opposite verdict."""
+    def _check_names(self, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
+        """Refuse one name for two things: a reader, or a reading, would take one for the other."""
+        names = dict(given)
+        lengths = [n for g in given.values() for n in g.lengths]
+        for claim in claims:
+            lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
+            if claim.variable is not None and claim.variable.data[0] in given:
+                raise TypeError(
+                    f"{self.path.name}: what is said to exist is called "
+                    f"{claim.variable.data[0]}, as a given is; call it by another name"
+                )
+            for name, own in claim.variables:
+                other = names.setdefault(name, own)
+                if (own.kind, own.lengths) != (other.kind, other.lengths):
+                    raise TypeError(
+                        f"{self.path.name}: a conclusion speaks of all {name}, and {name} is "
+                        "something else already; call one of them by another name"
+                    )
+        for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
+            if size.data[0] in names:
+                raise TypeError(
+                    f"{self.path.name}: {size.data[0]} is the name of a given and of a length; "
+                    "call one of them by another name"
+                )
+
+    def twin_of(
+        self, says: str, assume: Assume | None = None, **given: Given
+    ) -> Callable[[Body], Body]:
+        """Declare the twin: a nearby statement with the opposite verdict.
+
+        Its givens and hypotheses are those of the theorem where it names no others; the
+        hypotheses only if it names none of its own.
+        """
 
         def wrap(body: Body) -> Body:
             self.twin_body, self.twin_says, self.twin_given = body, says, given
+            self.twin_assume = assume
             return body
 
         return wrap
-
-
-_stacks = count()
-
-
-def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
-    """start, then ``layer(t, state)`` for t = 0, 1, ..., depth - 1; any natural depth.
-
-    A symbolic depth gives one term, about which the kernel reasons by induction.
-    """
-    if not isinstance(depth, Array):
-        for t in range(depth):
-            start = layer(t, start)
-        return start
-    a = as_array(start)
-    number = next(_stacks)  # no name that anybody else has; binding makes it vanish
-    at = make("index", (depth.term,), f"layer#{number}")
-    state = make("var", (), (f"state#{number}", "real"), a.axes)
-    body = as_array(layer(Array(at), Array(state))).term
-    if body.shape != a.axes:
-        raise TypeError(f"a layer takes shape {a.axes} to {body.shape}; it must keep the shape")
-    return Array(make("iterate", (depth.term, a.term, bind(body, at, state)), shape=a.axes))
 
 
 def theorem(
@@ -225,11 +181,13 @@ def theorem(
     sources: tuple[str, ...] = (),
     claims: tuple[str, ...] = (),
     expected: str = "proved",
-    assume: Callable[..., list[tuple[Any, Any]]] | None = None,
+    assume: Assume | None = None,
 ) -> Callable[[Body], Theorem]:
     """Declare a theorem; the function's parameters are names from ``given``.
 
-    ``expected`` is "proved", or "refuted" for a statement that people make and that is false.
+    ``expected`` is "proved", "refuted" for a statement that people make and that is false, or
+    "ill-typed" for one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of
+    equal arrays, claims, and laws (``for_all``).
     """
 
     def wrap(body: Body) -> Theorem:

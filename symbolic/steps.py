@@ -7,14 +7,20 @@ from collections.abc import Callable, Iterator
 
 from .decision import Step
 from .derivation import (
+    Assume,
     Cases,
     Chain,
     Derivation,
+    Differ,
     Induction,
     Inside,
+    LeftInverse,
+    Lemma,
+    NaturalInduction,
     Reflexive,
     Reverse,
     Rewrite,
+    SumOfSquares,
     Under,
     Witness,
 )  # fmt: skip
@@ -42,6 +48,18 @@ def rule_counts(derivation: Derivation) -> Counter[str]:
         elif isinstance(d, Induction):
             counts["induction"] += 1
             stack.extend((d.base, d.step))
+        elif isinstance(d, Assume):
+            counts["hypothesis"] += 1
+        elif isinstance(d, Lemma):
+            stack.append(d.part)
+        elif isinstance(d, NaturalInduction):
+            counts["induction"] += 1
+            stack.extend((d.base, d.step))
+        elif isinstance(d, SumOfSquares | LeftInverse):
+            counts["sum of squares" if isinstance(d, SumOfSquares) else "left inverse"] += 1
+            stack.append(d.part)
+        elif isinstance(d, Differ):
+            stack.extend((d.part, d.apart))
     return counts
 
 
@@ -74,16 +92,28 @@ def _steps(
             return around(make(d.left.op, args, d.left.data, d.left.shape))
 
         yield from _steps(d.part, (*path, last), (*opened, *names), closed, back)
-    elif isinstance(d, Cases):
-        for case in d.parts:
-            yield from _steps(case, path, opened, lambda t: t, back)
-    elif isinstance(d, Induction):
-        yield from _steps(d.base, path, opened, lambda t: t, back)
-        yield from _steps(d.step, path, opened, lambda t: t, back)
-    elif isinstance(d, Witness):
+    elif isinstance(d, Assume):
+        part, becomes = (d.right, d.left) if back else (d.left, d.right)
+        yield Step(
+            path, opened, "hypothesis", d.values, part, becomes, around(part), around(becomes), back
+        )
+    elif isinstance(d, Lemma | Witness):
         yield from _steps(d.part, path, opened, around, back)
-    else:
-        assert isinstance(d, Reflexive)
+    elif not isinstance(d, Reflexive):
+        for equation in _apart(d):
+            yield from _steps(equation, path, opened, lambda t: t, back)
+
+
+def _apart(d: Derivation) -> tuple[Derivation, ...]:
+    """The parts of a derivation that are equations of their own."""
+    if isinstance(d, Cases):
+        return d.parts
+    if isinstance(d, Differ):
+        return d.part, d.apart
+    if isinstance(d, Induction | NaturalInduction):
+        return d.base, d.step
+    assert isinstance(d, SumOfSquares | LeftInverse), d
+    return (d.part,)
 
 
 def _inside(

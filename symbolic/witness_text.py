@@ -11,8 +11,15 @@ import numpy as np
 from flint import arb
 
 from .certified_numbers import fraction, number
+from .claim import Claim
+from .decision import Witness
+from .failures import Failure
+from .terms import Term
+from .turns import ball
 
-__all__ = ["decimal", "plain_value", "rounded_down", "two_sides", "written"]
+__all__ = [
+    "decimal", "name_of", "plain_value", "rounded_down", "two_sides", "witness_of", "written",
+]  # fmt: skip
 
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ",
@@ -24,7 +31,7 @@ def _middle(x: Any) -> Fraction:
     exact = fraction(number(x))
     if exact is not None:
         return exact
-    mantissa, exponent = arb(x).mid().man_exp()
+    mantissa, exponent = arb(ball(x)).mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
@@ -44,7 +51,7 @@ def decimal(x: Any, digits: int = 3) -> str:
         return str(exact)
     value = _middle(x)
     near = round(value)
-    if abs(value - near) * 10**12 < 1 and arb(number(x)).contains(near):
+    if abs(value - near) * 10**12 < 1 and arb(ball(number(x))).contains(near):
         return str(near)
     places = digits
     while value and abs(value) * 10**places < 100 and places < digits + 60:
@@ -60,6 +67,23 @@ def two_sides(left: Any, right: Any) -> tuple[str, str]:
         if shown[0] != shown[1]:
             break
     return shown
+
+
+def _told(claim: Claim, failure: Failure) -> tuple[str, str, str]:
+    """The two sides at the place where a claim fails, and a line that says so.
+
+    ">" without a right side is about the left one alone.
+    """
+    place = f" at {list(failure.place)}" if any(failure.place) else ""
+    if claim.relation == "!=":
+        equal = decimal(failure.left)
+        entry = f"with {equal} at {list(failure.place)}" if claim.left.shape else f"both {equal}"
+        return equal, equal, f"the two are equal, {entry}"
+    left, right = two_sides(failure.left, failure.right)
+    if claim.relation == ">" and claim.right is None:
+        return left, right, f"the entry{place} is {left}, not positive"
+    words = {"=": "", ">": ", not greater", ">=": ", which is less"}[claim.relation]
+    return left, right, f"left {left}, right {right}{place}{words}"
 
 
 def rounded_down(gap: Fraction) -> Fraction:
@@ -105,3 +129,55 @@ def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
         for name, v in values.items()
     ]
     return ", ".join([*large, *rest, *given])
+
+
+def name_of(term: Term) -> str:
+    """The name of a variable or an index."""
+    return str(term.data if term.op == "index" else term.data[0])
+
+
+def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
+    """The witness that a failure is; its text tells the values of the names that are used."""
+    sizes, values = dict(failure.candidate.sizes), dict(failure.candidate.values)
+    if failure.contradiction is not None:
+        return _no_array_witness(claim, failure, used)
+    left, right, end = _told(claim, failure)
+    return Witness(
+        sizes, {name: plain_value(v) for name, v in values.items()}, failure.place, left, right,
+        rounded_down(failure.gap), f"{written(sizes, _only(values, used))}: {end}",
+    )  # fmt: skip
+
+
+def _only(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
+    """The values that the claim reads; the others do not matter to a reader."""
+    return {name: value for name, value in values.items() if name in used}
+
+
+def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness:
+    """Which equations, at which values of what the array must not depend on, contradict."""
+    assert claim.variable is not None
+    assert failure.contradiction is not None
+    unknown = name_of(claim.variable)
+    rows = failure.contradiction.rows
+    varied = [name_of(t) for t in claim.free_of if t.op in ("var", "index")]
+    sizes = dict(failure.candidate.sizes)
+    fixed = {n: v for n, v in failure.candidate.values.items() if n not in varied}
+    tried = {n: [trial.values[n] for trial in failure.trials] for n in varied if n not in fixed}
+    at = "; ".join(written({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials)))  # noqa: E501
+    left, right = decimal(failure.left), "0"
+    place = f" at {list(failure.place)}" if any(failure.place) else ""
+    why = f"left - right is {left}{place} whatever {unknown} is"
+    if len(rows) > 1:
+        k = len(rows) - 1
+        left, right = f"rank {k + 1} with the right-hand side", f"rank at most {k} without"
+        why = (
+            f"{k + 1} linear equations for {k} entries of {unknown} whose determinant is at "
+            f"least {decimal(rounded_down(failure.gap))} in size, so no {unknown} solves them"
+        )
+    values = {n: plain_value(v) for n, v in fixed.items()}
+    values |= {n: [plain_value(x) for x in v] for n, v in tried.items()}
+    start = written(sizes, _only(fixed, used))
+    return Witness(
+        sizes, values, failure.place, left, right, rounded_down(failure.gap),
+        f"{start}{', at ' + at if at else ''}: {why}",
+    )  # fmt: skip

@@ -97,7 +97,9 @@ def _dress(element: ET.Element) -> None:
         element.attrib.pop(name, None)
     if tag == "mo" and text in ("∞", "…"):
         element.tag = "mi"
-    if tag == "mo" and text.isalpha():
+    if tag == "mo" and text == "mod":
+        element.attrib.update(lspace="0.3em", rspace="0.3em")
+    elif tag == "mo" and text.isalpha():
         element.tag = "mi"  # softmax is a name, and a name has no space of its own
         element.attrib.clear()
         if len(text) == 1:

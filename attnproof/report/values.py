@@ -14,6 +14,9 @@ from .formula import formula_html
 
 __all__ = ["conclusion", "inputs", "value_latex"]
 
+SPACE = "Ω"
+"""How the name of a probability space begins."""
+
 _NUMBER = re.compile(r"-?\d+(/\d+)?|True|False")
 
 
@@ -54,9 +57,13 @@ def _nested(value: list[Any]) -> bool:
 
 def inputs(witness: WitnessRecord) -> list[Markup]:
     """Sizes and values, one formula each; sizes of 1 are told together."""
-    large = {name: n for name, n in witness.sizes.items() if n != 1}
+    sizes = {name: n for name, n in witness.sizes.items() if not name.startswith(SPACE)}
+    large = {name: n for name, n in sizes.items() if n != 1}
     found = [formula_html(f"{name_latex(name)} = {n}") for name, n in large.items()]
-    if len(large) < len(witness.sizes):
+    for name, n in witness.sizes.items():
+        if name.startswith(SPACE):
+            found.append(formula_html(name_latex(name)) + f": {n} equally likely outcomes")
+    if len(large) < len(sizes):
         found.append(escape("every other size 1" if large else "every size 1"))
     for name, value in witness.values.items():
         latex = value_latex(value)

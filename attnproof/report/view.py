@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -16,32 +15,34 @@ from ..records import (
     MeasuredEvidence,
     MeetingRecord,
     Number,
+    ProvedEvidence,
     Results,
     TheoremRecord,
     TwinRecord,
+    UseRecord,
 )  # fmt: skip
-from ..symbolic.latex import membership, name_latex, sizes_latex
+from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
+from ..symbolic.latex.claims import width
 from .formula import formula_html
+from .words import greek
 
 __all__ = [
-    "SIGNS", "Derivation", "Measured", "assumptions", "axis_latex", "counts", "derivations",
-    "given_html", "linked", "measured", "minus", "number", "paragraphs", "prose", "readings",
-    "scientific", "sizes_html", "statuses", "steps", "subjects", "used_rules",
+    "SIGNS", "Derivation", "Measured", "Part", "assumptions", "axis_latex", "counts", "derivations",
+    "given_html", "measured", "number", "readings", "scientific", "sizes_html", "statuses", "steps",
+    "subjects", "tally",
 ]  # fmt: skip
 
 SIGNS = {
     "proved": "✓", "refuted": "✗", "undecided": "?", "held": "✓", "violated": "✗",
-    "non-finite": "!", "skipped": "–", "measured": "≈",
+    "non-finite": "!", "skipped": "–", "measured": "≈", "ill-typed": "✗",
+    "true as written": "✓", "true under a stated correction": "~", "false as written": "✗",
+    "not checkable": "–", "reproduced": "✓", "differs": "✗", "failed": "?",
 }  # fmt: skip
 
 Statement = TheoremRecord | TwinRecord
 
+_SAID = re.compile(r" (=|>|>=|is not) | nonzero$")
 _WITH = r" \quad \text{with }"
-_GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "kappa": "κ",
-    "lambda": "λ", "mu": "μ", "nu": "ν", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
-    "phi": "φ", "psi": "ψ", "omega": "ω", "ell": "ℓ",
-}  # fmt: skip
 
 
 def counts(results: Results) -> dict[str, int]:
@@ -54,7 +55,7 @@ def counts(results: Results) -> dict[str, int]:
     return {
         "theorems": len(results.theorems),
         "ok": sum(t.ok for t in results.theorems),
-        **{word: told[word] for word in ("proved", "refuted", "undecided")},
+        **{word: told[word] for word in ("proved", "refuted", "ill-typed", "undecided")},
         "measured": sum(measured_.values()) - measured_["skipped"],
         **{word: measured_[word] for word in ("held", "violated", "non-finite", "skipped")},
         "steps": sum(steps(t) for t in results.theorems),
@@ -75,38 +76,60 @@ def steps(statement: Statement) -> int:
 
 
 @dataclass(frozen=True)
-class Derivation:
-    """The links of one conclusion."""
+class Part:
+    """Links that lead from one term on, each from where the last one ended."""
 
-    says: str
+    opens: str
     first: str
     links: tuple[LinkRecord, ...]
 
     @property
     def line(self) -> str:
-        """A conclusion of one short link on one line; else empty."""
+        """One short link on one line; else empty."""
         whole = f"{self.first} {self.right(self.links[0])}"
         shown = re.sub(r"[{}\s^_]", "", re.sub(r"\\[A-Za-z]+|\\,", "x", whole))
         return whole if len(self.links) == 1 and len(shown) < 48 else ""
 
     @property
     def meeting(self) -> tuple[MeetingRecord, ...]:
-        """The common normal form, where the conclusion is proved in one link."""
+        """The common normal form, where it is one link."""
         return self.links[0].meeting if len(self.links) == 1 else ()
 
+    def wide(self, link: LinkRecord) -> bool:
+        """Whether a link needs the whole width of the page, its reason below it."""
+        return width(self.line or self.right(link)) > 52
+
     def right(self, link: LinkRecord) -> str:
-        """The right side of a link; what a layer of a stack is, is told once, at the start."""
-        told = self.first.partition(_WITH)[1:]
-        text = link.right.latex.removesuffix("".join(told)) if told[0] else link.right.latex
-        return f"{link.relation} {text}"
+        """The right side of a link; what a layer of a stack is, is told when it changes."""
+        place = self.links.index(link)
+        before = self.links[place - 1].right.latex if place else self.first
+        text, mark, told = link.right.latex.partition(_WITH)
+        if told != before.partition(_WITH)[2]:
+            text += mark + told
+        return f"{RELATIONS[link.relation]} {text}"
 
 
-def derivations(chain: Sequence[LinkRecord]) -> list[Derivation]:
-    """The chain, cut where one conclusion ends and the next begins."""
+@dataclass(frozen=True)
+class Derivation:
+    """The proof of one conclusion: what it rests on, and its parts."""
+
+    says: str
+    uses: tuple[UseRecord, ...]
+    parts: tuple[Part, ...]
+
+
+def derivations(statement: Statement) -> list[Derivation]:
+    """The chain, cut where one conclusion ends, and where a part of a proof begins."""
+    uses = {e.says: e.uses for e in statement.evidence if isinstance(e, ProvedEvidence)}
     found: list[Derivation] = []
-    for says, links in groupby(chain, key=lambda link: link.says):
-        held = tuple(links)
-        found.append(Derivation(says, held[0].left.latex, held))
+    for says, links in groupby(statement.chain, key=lambda link: link.says):
+        parts: list[list[LinkRecord]] = []
+        for link in links:
+            if not parts or link.opens or link.left.text != parts[-1][-1].right.text:
+                parts.append([])
+            parts[-1].append(link)
+        told = tuple(Part(held[0].opens, held[0].left.latex, tuple(held)) for held in parts)
+        found.append(Derivation(says, uses.get(says, ()), told))
     return found
 
 
@@ -184,60 +207,31 @@ def sizes_html(theorem: TheoremRecord) -> Markup:
     return formula_html(sizes_latex(s.name for s in theorem.sizes))
 
 
-def used_rules(links: Iterable[LinkRecord]) -> str:
-    """How often each kernel rule was used, most used first."""
-    total = sum((Counter(link.rules) for link in links), Counter[str]())
-    return ", ".join(f"{times} {rule}" for rule, times in total.most_common())
-
-
-def prose(text: str) -> Markup:
-    """Words in which u_i, W_Q^h and R_{n−m} have real indices, and <=, -> are one sign."""
-    text = text.replace("<=", "≤").replace(">=", "≥").replace(" -> ", " → ").replace("``", "")
-    index = r"(?<=(?<![\w])\w)_(\{[^{}]*\}|[^\W_](?!\w))(?:\^([^\W_])(?!\w))?"
-    told, done = Markup(""), 0
-    for found in re.finditer(index, text):
-        told += escape(text[done : found.start()])
-        told += Markup("<sub>{}</sub>").format(found[1].strip("{}"))
-        told += Markup("<sup>{}</sup>").format(found[2]) if found[2] else Markup("")
-        done = found.end()
-    return told + escape(text[done:])
-
-
-def paragraphs(text: str) -> list[Markup]:
-    """Words cut at empty lines; other line ends are spaces."""
-    return [prose(" ".join(part.split())) for part in re.split(r"\n\s*\n", text) if part.strip()]
-
-
-def minus(text: str) -> str:
-    """A hyphen that stands for a minus, as a minus."""
-    return re.sub(r"(?<![\w)])-(?=\d)|(?<= )-(?= )", "−", text)
+def tally(statement: Statement) -> tuple[int, str]:
+    """The kernel steps of a proof, or of what was tried, and the rules, most used first."""
+    proofs = [e.rules for e in statement.evidence if isinstance(e, ProvedEvidence)]
+    tried = [link.rules for link in statement.chain]
+    rules = proofs if statement.verdict == "proved" else tried
+    total = sum(map(Counter, rules), Counter[str]())
+    return total.total(), ", ".join(f"{times} {rule}" for rule, times in total.most_common())
 
 
 def assumptions(statement: Statement) -> list[str]:
-    """What its proof used, each once, with Greek letters for Greek names."""
-    return _greek(a for e in statement.evidence if e.kind == "proved" for a in e.assumptions)
+    """What its proof used, each once, with Greek letters for Greek names.
+
+    The hypotheses stand in the statement and are not written out again.
+    """
+    used = [a for e in statement.evidence if e.kind == "proved" for a in e.assumptions]
+    names = [a for a in used if not _SAID.search(a)]
+    return greek([*names, *["the hypotheses above"] * (len(names) < len(used))])
 
 
 def readings(statement: Statement) -> list[str]:
     """How its divisors are to be read, in words."""
-    return _greek(r for e in statement.evidence if e.kind == "proved" for r in e.readings)
-
-
-def _greek(told: Iterable[str]) -> list[str]:
-    words = r"\b(" + "|".join(_GREEK) + r")\b"
-    return [re.sub(words, lambda m: _GREEK[m.group()], a) for a in dict.fromkeys(told)]
+    return greek(r for e in statement.evidence if e.kind == "proved" for r in e.readings)
 
 
 def statuses(statement: Statement) -> str:
     """What its measurements came to: 12 violated, 1 skipped."""
     told = Counter(e.status for e in statement.evidence if isinstance(e, MeasuredEvidence))
     return ", ".join(f"{count} {status}" for status, count in told.most_common())
-
-
-def linked(text: str) -> Markup:
-    """Text in which an address of the web is a link."""
-    parts = re.split(r"(https?://[^\s<>\"']+)", text)
-    return Markup("").join(
-        Markup('<a href="{0}">{0}</a>').format(part) if k % 2 else escape(part)
-        for k, part in enumerate(parts)
-    )

@@ -10,21 +10,23 @@ The formula stands as it was written: matrices, names and folded definitions.
 """
 
 from .claims import (
-    NOTATION,
+    RELATIONS,
     chain_latex,
     claim_latex,
-    givens_latex,
+    fact_latex,
     latex,
-    membership,
-    sizes_latex,
-    statement_latex,
+    latex_pair,
+    law_latex,
     unfolded_latex,
 )  # fmt: skip
+from .givens import givens_latex, membership, sizes_latex
 from .names import name_latex
 from .opening import letter as index_letter
 from .opening import names_in
+from .statements import NOTATION, statement_latex
 
 __all__ = [
-    "NOTATION", "chain_latex", "claim_latex", "givens_latex", "index_letter", "latex",
-    "membership", "name_latex", "names_in", "sizes_latex", "statement_latex", "unfolded_latex",
+    "NOTATION", "RELATIONS", "chain_latex", "claim_latex", "fact_latex", "givens_latex",
+    "index_letter", "latex", "latex_pair", "law_latex", "membership", "name_latex", "names_in",
+    "sizes_latex", "statement_latex", "unfolded_latex",
 ]  # fmt: skip

@@ -6,39 +6,75 @@ A map of indices stands for its matrix: row i of σX is row σ(i) of X, column j
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..definition import DEFINITIONS
 from ..scalars import ONE, add, entry, integer, mul, num
 from ..terms import Term, free, instantiate, make
-from .names import ATOM, FACTOR, SUM, Piece, bracket, joined, name_latex, wrap
-from .opening import core, needs_entries, opened
-from .truth import TruthPrinter
+from .blocks import BlockPrinter
+from .folding import folded
+from .names import (
+    ATOM,
+    FACTOR,
+    SUM,
+    TIGHT,
+    Piece,
+    bracket,
+    has_script,
+    joined,
+    name_latex,
+    raised,
+    wrap,
+)
+from .opening import constant, core, names_of, needs_entries, opened
 
 __all__ = ["Printer"]
 
+_HOLE = re.compile(r"(?P<brace>\{)?#(?P<number>\d)(?(brace)\})(?:\^\{(?P<power>[^{}]*)\})?")
 _MAPS = ("permutation", "injection", "index map")
 
 
-class Printer(TruthPrinter):
+class Printer(BlockPrinter):
     """Prints every term, arrays included."""
 
     def op_named(self, t: Term) -> Piece:
         (name,) = t.data
-        if name in self.unfold:
-            return self.piece(t.args[0])
         known = DEFINITIONS.get(name)
+        if known is not None and "#" in known.latex:
+            return self._written(known.latex, t.args[1:])
         return self.applied(known.latex if known else name_latex(name), t.args[1:])
+
+    def _written(self, form: str, args: Sequence[Term]) -> Piece:
+        r"""A definition with a notation of its own: #1 \cdot #2, #1^{*}, \left|{#1}\right|."""
+
+        def filled(found: re.Match[str]) -> str:
+            arg = args[int(found["number"]) - 1]
+            if found["power"]:
+                return raised(self.piece(arg), found["power"]).text
+            return f"{{{self(arg)}}}" if found["brace"] else self(arg, FACTOR)
+
+        text = _HOLE.sub(filled, form)
+        level = SUM if r"\cdot" in form else FACTOR if form.startswith("#") else TIGHT
+        return Piece(text, level)
 
     def op_call(self, t: Term) -> Piece:
         return self.applied(name_latex(t.data[0]), t.args)
 
     def op_matmul(self, t: Term) -> Piece:
         left, right = t.args
-        part = self.piece(right)
+        part = self.factor(right)
+        if self.strict and right.op == "matmul":
+            part = Piece(bracket(part.text))
         close = ATOM if left.op == "gather" else FACTOR  # (σX)W is not σ(XW)
-        row = rf"{self(left, ATOM)}^{{\top}}" if left.ndim == 1 else self(left, close, last=False)
+        first = self.factor(left)
+        row = rf"{wrap(first, ATOM)}^{{\top}}" if left.ndim == 1 else wrap(first, close, last=False)
         return Piece(joined([row, wrap(part, FACTOR)]), FACTOR, open=part.open)
+
+    def factor(self, t: Term) -> Piece:
+        """A factor of a product of matrices; a number in every entry is told with its shape."""
+        return self.repeated(t) if t.ndim and constant(t) else self.piece(t)
 
     def op_permute(self, t: Term) -> Piece:
         order: Any = t.data
@@ -62,8 +98,31 @@ class Printer(TruthPrinter):
         return self.subscripted(x, [*([None] * axis), moved])
 
     def op_pick(self, t: Term) -> Piece:
-        axis: Any = t.data
-        return self.subscripted(t.args[0], [*([None] * axis), t.args[1]])
+        """An entry or a slice of an array, however many axes were read one after the other."""
+        base, at = t, list[Term | None]([None] * t.ndim)
+        while base.op == "pick":
+            axis: Any = base.data
+            at.insert(axis, base.args[1])
+            base = core(base.args[0]) if not at.count(None) else base.args[0]
+        first = next((i for i in at if i is not None), None)
+        if base.op == "tabulate" and first is at[0] and first is not None and not self.strict:
+            row = instantiate(base.args[1], first)
+            for axis, i in reversed([*enumerate(at[1:])]):
+                if i is not None:
+                    row = _picked(row, axis, i)
+            return self.piece(row)
+        if base.op == "eye" and at[0] is not None and at[1:] == [None]:
+            return (
+                Piece(rf"e_{{{self(at[0])}}}")
+                if "e" not in names_of(self.avoid)
+                else (self.subscripted(base, at))
+            )
+        opens = base.op == "stack" or (base.op == "tabulate" and not self.strict)
+        if None not in at and (opens or needs_entries(base)):
+            found = opened(base, [i for i in at if i is not None])
+            literal = all(i is not None and i.op == "num" for i in at)
+            return self.piece(folded(found) if literal else found)
+        return self.subscripted(base, at)
 
     def op_slice(self, t: Term) -> Piece:
         axis, step = t.data
@@ -72,54 +131,17 @@ class Printer(TruthPrinter):
         whole = step != 1 or end is core(t.args[0]).shape[axis]
         span = f"{self(start)}:" + ("" if whole else self(end)) + (f":{step}" if step != 1 else "")
         at = ", ".join([*(":" for _ in range(axis)), span])
-        return Piece(rf"{self(t.args[0], ATOM)}_{{{at}}}")
-
-    def op_reshape(self, t: Term) -> Piece:
-        (x,) = t.args
-        groups: Any = t.data
-        merged = [before for before, after in groups if len(before) == 2 and len(after) == 1]
-        last = merged == [(x.ndim - 2, x.ndim - 1)] and t.ndim == x.ndim - 1
-        if last and x.op == "stack" and x.data == x.ndim - 1:
-            return self.applied(r"\operatorname{interleave}", x.args)
-        if last and x.op == "permute":
-            order: Any = x.data
-            if order[-2] == 0 and [a for a in order if a] == list(range(1, x.ndim)):
-                return self._heads(x.args[0])
-        lengths = r" \times ".join(self(n, SUM) for n in t.shape)
-        return Piece(rf"\operatorname{{reshape}}_{{{lengths}}}{bracket(self(x))}")
-
-    def _heads(self, x: Term) -> Piece:
-        """Heads side by side: Concat over h of x_h."""
-        h = self.fresh(x.shape[0], free(x))
-        with self.within((h,)):
-            head = self.subscripted(x, [h])
-        span = f"{self(h)} < {self(x.shape[0])}"
-        return Piece(rf"\operatorname{{Concat}}_{{{span}}}{bracket(head.text)}")
-
-    def op_concat(self, t: Term) -> Piece:
-        axis: Any = t.data
-        between = " & " if axis == t.ndim - 1 and t.ndim > 1 else r" \\ "
-        if t.ndim > 2 and axis < t.ndim - 2:
-            return self.applied(r"\operatorname{concat}", t.args)
-        return _block(between.join(self(a) for a in t.args))
-
-    def op_stack(self, t: Term) -> Piece:
-        axis: Any = t.data
-        parts = [core(a) for a in t.args]
-        inner = {(p.op, p.data) for p in parts}
-        if inner == {("stack", t.ndim - 2)} and axis >= t.ndim - 2:
-            cells = [[self(c) for c in p.args] for p in parts]
-            if axis == t.ndim - 1:
-                cells = [list(row) for row in zip(*cells, strict=True)]
-            return _block(r" \\ ".join(" & ".join(row) for row in cells))
-        if t.ndim > 1 and axis == t.ndim - 1:
-            return _block(" & ".join(self(a) for a in t.args))
-        return _block(r" \\ ".join(self(a) for a in t.args))
+        text = self(t.args[0], ATOM)
+        return Piece(rf"{bracket(text) if has_script(text, '_') else text}_{{{at}}}")
 
     def op_reduce(self, t: Term) -> Piece:
         (x,) = t.args
         axis: Any = t.data
+        if x.shape[axis].op == "space" and t.ndim:
+            return self.mean_array(x, x.shape[axis])
         k = self.fresh(x.shape[axis], free(x))
+        if x.shape[axis].op == "space":
+            return self.expectation(opened(x, (k,)), k)
         with self.within((k,)):
             at: list[Term | None] = [*([None] * axis), k]
             inner = self.subscripted(x, at) if t.ndim else self.piece(opened(x, (k,)))
@@ -131,15 +153,26 @@ class Printer(TruthPrinter):
     def op_sum(self, t: Term) -> Piece:
         length, body = t.args
         k = self.fresh(length, free(t))
+        if length.op == "space":
+            return self.expectation(instantiate(body, k), k)
         with self.within((k,)):
             inner = self.piece(instantiate(body, k))
         return Piece(rf"{self._sum_sign(k)} {wrap(inner, FACTOR)}", FACTOR, open=True)
 
     def op_tabulate(self, t: Term) -> Piece:
         k = self.fresh(t.args[0], free(t))
+        inner = instantiate(t.args[1], k)
+        if inner.op == "entry" and inner.args[-1] is k and k not in free_of(inner.args[:-1]):
+            return self.subscripted(inner.args[0], inner.args[1:-1])
+        row = inner.op == "pick" and not inner.data and inner.args[1] is k
+        if row and k not in free(inner.args[0]):
+            return self.piece(inner.args[0])
+        basis = unit_vector(inner, k)
+        if basis is not None and "e" not in names_of(self.avoid):
+            return Piece(rf"e_{{{self(basis)}}}")
         with self.within((k,)):
-            body = self(instantiate(t.args[1], k))
-        return Piece(rf"\left({body}\right)_{{{self(k)} < {self(t.args[0])}}}")
+            body = self(inner)
+        return Piece(rf"\left({body}\right)_{{{self(k)} < {self(t.args[0])}}}", TIGHT)
 
     def op_entry(self, t: Term) -> Piece:
         array, *at = t.args
@@ -179,36 +212,20 @@ class Printer(TruthPrinter):
             x = inner
         return self.subscripted(x, at)
 
-    def op_iterate(self, t: Term) -> Piece:
-        r"""A stack of layers as a composition; the layer function is told beside the formula."""
-        depth, start, body = t.args
-        name, _ = self.layers.get(body) or self._layer(t)
-        level = self(depth)
-        if not name.endswith("}"):
-            power = level if len(level) == 1 or level.startswith("\\") else f"{{{level}}}"
-            stack = rf"{name}^{{{power}}}"
-        else:
-            top = self(integer(add(depth, num(-1))))
-            stack = rf"\left({name[:-3]}{{{top}}} \circ \cdots \circ {name[:-3]}{{0}}\right)"
-        return Piece(stack + bracket(self(start)))
 
-    def _layer(self, t: Term) -> tuple[str, str]:
-        depth, _, body = t.args
-        taken = {str(v.data[0]) for v in free(t) if v.op != "index"}
-        taken |= {known[0][0] for known in self.layers.values()}
-        letters = (c for c in "FGHLTUV" if c not in taken)
-        name = next(letters)
-        layer = self.fresh(depth, free(t))
-        state = make("var", (), (next(c for c in "xyzuvw" if c not in taken), "real"), t.shape)
-        filled = instantiate(body, layer, state)
-        if layer in free(filled):
-            name += f"_{{{self(layer)}}}"
-        self.layers[body] = (name, "")
-        with self.within((layer, state)):
-            told = f"{name}({self(state)}) = {self(filled)}"
-        self.layers[body] = (name, told)
-        return name, told
+def free_of(terms: tuple[Term, ...]) -> frozenset[Term]:
+    """The names in the terms."""
+    return frozenset[Term]().union(*map(free, terms))
 
 
-def _block(cells: str) -> Piece:
-    return Piece(rf"\left(\begin{{matrix}}{cells}\end{{matrix}}\right)")
+def unit_vector(entry_: Term, at: Term) -> Term | None:
+    """The i for which the entries at k are [k = i], those of a basis vector."""
+    if entry_.op != "indicator" or entry_.args[0].op != "equal" or at not in entry_.args[0].args:
+        return None
+    left, right = entry_.args[0].args
+    other = right if left is at else left
+    return None if at in free(other) else other
+
+
+def _picked(t: Term, axis: int, at: Term) -> Term:
+    return make("pick", (t, at), axis, (*t.shape[:axis], *t.shape[axis + 1 :]))

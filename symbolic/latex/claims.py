@@ -1,43 +1,28 @@
-r"""The LaTeX of claims and statements, and of what they are given."""
+r"""The LaTeX of claims: one conclusion, one hypothesis, one fact that a proof uses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import pairwise
 
-from ..givens import Given
-from ..statement import Claim, Statement
-from ..terms import Term, make
+from ..claim import Claim, Instance, Law
+from ..scalars import index
+from ..terms import Term, bind, instantiate, substitute
 from .arrays import Printer
-from .names import SUM, bracket, name_latex, text_latex
-from .opening import core, letter, names_in, needs_entries, opened
+from .givens import membership
+from .names import SUM
+from .opening import core, letter, names_in, needs_entries, opened, small
 
 __all__ = [
-    "NOTATION", "chain_latex", "claim_latex", "givens_latex", "latex", "membership", "sizes_latex",
-    "statement_latex", "unfolded_latex",
+    "RELATIONS", "at_values", "broken", "chain_latex", "claim_latex", "fact_latex", "inline",
+    "latex", "latex_pair", "law_latex", "rows", "unfolded_latex", "width",
 ]  # fmt: skip
 
-NOTATION: tuple[tuple[str, str], ...] = (
-    (
-        r"\sigma X",
-        (
-            "the rows of X moved by σ: its row i is row σ(i) of X. So σ is the inverse of the "
-            "permutation in a left action; every theorem is for all σ, and the two say the same"
-        ),
-    ),
-    (r"S\,\sigma^{\top}", "the columns of S moved by σ: its column j is column σ(j) of S"),
-    (r"e X", "for an injection e: the rows e(0), e(1), … of X"),
-    (r"f(\sigma Y, t) = \sigma f(Y, t)", "what is said of a function f that is equivariant"),
-    (r"\left[a_{i} - b_{j}\right]_{i j}", "the array with that entry at (i, j)"),
-    (r"\left[m_{h}\,j\right]_{h \cdot j}", "the dot is the only index of an axis of length 1"),
-    (r"\sum_{j < n}", "the sum over j = 0, 1, …, n − 1; indices count from 0"),
-    (r"\left[i = j\right]", "1 where the condition holds, else 0"),
-    (r"A \odot B", "the product entry by entry"),
-    (r"x_{0::2}", "the entries 0, 2, 4, … of the last axis"),
-    (r"\operatorname{interleave}(A, B)", "the columns of A and B in turn, A first"),
-    (r"\operatorname{reshape}_{n \times m}", "the same entries, row after row, in new axes"),
-    (r"F_{t}", "layer t of a stack"),
-)
+RELATIONS = {"=": "=", "exists": "=", ">": ">", ">=": r"\ge", "!=": r"\ne"}
+_MARK = re.compile(r" &(?=(?:=|>|\\ge|\\ne) )")
+_TAIL = re.compile(r" \\quad \\text\{for ")
+WIDE, STRICT = 66, (1, 2)
 
 
 def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
@@ -50,6 +35,22 @@ def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
     return _told(printer, printer(term))
 
 
+def latex_pair(left: Term, right: Term) -> tuple[str, str]:
+    """Two terms side by side; where they would look alike and differ, nothing is left out."""
+    told = latex(left), latex(right)
+    if left is right or told[0] != told[1]:
+        return told
+    for level in STRICT:
+        strict: list[str] = []
+        for term in (left, right):
+            printer = Printer(level)
+            printer.avoid = names_in(left, right)
+            strict.append(_told(printer, printer(term)))
+        if strict[0] != strict[1]:
+            return strict[0], strict[1]
+    return told
+
+
 def unfolded_latex(term: Term) -> str:
     """The LaTeX of a term with its outermost definition written out."""
     t = core(term)
@@ -57,57 +58,121 @@ def unfolded_latex(term: Term) -> str:
 
 
 def _told(printer: Printer, text: str) -> str:
-    layers = [told for _, told in printer.layers.values()]
+    layers = [told for *_, told in printer.layers.values() if told]
     return text + "".join(rf" \quad \text{{with }} {told}" for told in layers)
 
 
 def _by_entries(terms: Iterable[Term], relation: str) -> bool:
     """Whether both sides read better entry by entry."""
-    return relation == ">" or any(
-        needs_entries(core(t)) or (core(t).op == "reduce" and t.ndim) for t in terms
+    return relation in (">", ">=") or any(
+        (needs_entries(core(t)) or (core(t).op == "reduce" and t.ndim)) and not small(t)
+        for t in terms
     )
 
 
-def _sides(claim: Claim, printer: Printer) -> tuple[list[str], str]:
-    """The terms of a chain, in order, and the range of the indices they share."""
-    terms = [claim.left, *(link.term for link in claim.links)]
-    if claim.right is not None and not claim.links:
-        terms.append(claim.right)
-    printer.avoid = taken = names_in(*terms)
-    if not claim.left.ndim or not _by_entries(terms, claim.relation):
+def _sides(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str], str]:
+    """Arrays of one shape, and the indices they share if they are written by their entries.
+
+    Nothing is left out where two of them would look alike and are not the same.
+    """
+    found = _printed(terms, relation, printer)
+    alike = any(a == b for a, b in pairwise(found[0]))
+    if not alike or printer.strict or all(a is b for a, b in pairwise(terms)):
+        return found
+    for level in STRICT:
+        strict = Printer(level)
+        told = _printed(terms, relation, strict)
+        if not any(a == b for a, b in pairwise(told[0])):
+            printer.strict, printer.layers, printer.avoid = level, strict.layers, strict.avoid
+            return told
+    return found
+
+
+def _printed(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str], str]:
+    printer.avoid = names_in(*terms)
+    shape = terms[0].shape
+    if not shape or not _by_entries(terms, relation):
         return [printer(t, SUM) for t in terms], ""
     at: list[Term] = []
-    for length in claim.left.shape:
-        at.append(make("index", (length,), letter(length, taken | set(at))))
-    printer.avoid = taken.union(at)
-    return [printer(opened(t, at), SUM) for t in terms], ", ".join(printer(i) for i in at)
+    for length in shape:
+        at.append(printer.fresh(length, at))
+    printer.avoid |= set(at)
+    return [printer(opened(t, at), SUM) for t in terms], printer.listed(at)
 
 
 def chain_latex(claim: Claim) -> tuple[str, ...]:
     """The terms of a claim in order, first to last, as they stand in its chain."""
     printer = Printer()
-    return tuple(_told(printer, side) for side in _sides(claim, printer)[0])
+    if claim.relation == "!=" and claim.links:
+        printer.avoid = names_in(*(link.term for link in claim.links))
+        return tuple(_told(printer, printer(link.term, SUM)) for link in claim.links)
+    terms = [claim.left, *(link.term for link in claim.links)]
+    if claim.right is not None and not claim.links:
+        terms.append(claim.right)
+    return tuple(_told(printer, side) for side in _sides(terms, claim.relation, printer)[0])
 
 
 def claim_latex(claim: Claim) -> str:
     """A claim on one line: its two ends and the relation between them."""
-    return r" \quad ".join(_rows(claim)).replace(" &= ", " = ")
+    return r" \quad ".join(inline(row) for row in rows(claim))
 
 
-def _rows(claim: Claim) -> list[str]:
+def law_latex(law: Law) -> str:
+    """A hypothesis on one line."""
+    return claim_latex(law.claim)
+
+
+def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:
+    """What a law says at the values of a fact, and the indices that range over a family."""
+    claim = fact.law.claim
+    own = [given.named(name).term for name, given in claim.variables]
+    sides = [t for t in (claim.left, claim.right) if t is not None]
+    told = [instantiate(bind(t, *own), *fact.values) if own else t for t in sides]
+    family: list[Term] = []
+    for old in fact.indices:
+        taken = names_in(*told).union(family) - {old}
+        new = index(letter(old.args[0], taken), old.args[0])
+        told = [substitute(t, old, new) for t in told]
+        family.append(new)
+    return Claim(claim.relation, told[0], told[1] if len(told) > 1 else None), tuple(family)
+
+
+def fact_latex(fact: Instance) -> str:
+    """A law at the values at which a proof uses it: f(m + 1) = f(m) f(1)."""
+    claim, family = at_values(fact)
+    text, printer = claim_latex(claim), Printer()
+    if not family:
+        return text
+    ranges = ", ".join(rf"{printer(i)} < {printer(i.args[0])}" for i in family)
+    return text + (", " if r"\text{for all }" in text else r" \quad \text{for all } ") + ranges
+
+
+def rows(claim: Claim) -> list[str]:
+    """A claim as rows of aligned equations: itself, then its witness, then its layers."""
     printer = Printer()
-    sides, indices = _sides(claim, printer)
-    tail = rf" \quad \text{{for all }} {indices}" if indices else ""
-    if claim.relation == ">":
-        rows = [rf"{sides[0]} > 0{tail}"]
-    else:
-        rows = [rf"{sides[0]} &= {sides[-1]}{tail}"]
+    ends = [claim.left] if claim.right is None else [claim.left, claim.right]
+    sides, indices = _sides(ends, claim.relation, printer)
+    right = sides[1] if len(sides) > 1 else "0"
+    some = rf" \quad \text{{for some }} {indices}" if indices and claim.relation == "!=" else ""
+    every = [indices] if indices and not some else []
+    variables = [
+        membership(name, given.kind, [printer(n) for n in given.shape])
+        for name, given in claim.variables
+    ]
+    row = f"{sides[0]} &{RELATIONS[claim.relation]} {right}{some}"
     if claim.relation == "exists" and claim.variable is not None:
-        rows = [_exists(claim, printer) + rows[0].replace(" &= ", " = ")]
-        if claim.witness is not None:
-            rows.append(rf"\text{{namely }} {printer(claim.variable)} = {printer(claim.witness)}")
-    layers = (told.replace(" = ", " &= ", 1) for _, told in printer.layers.values())
-    return rows + [rf"\text{{with }} {told}" for told in layers]
+        row = _exists(claim, printer) + inline(row)
+        if variables:
+            row = rf"\text{{for all }} {', '.join(variables)}:\quad {row}"
+        every, variables = [], []
+    if every or variables:
+        row += rf" \quad \text{{for all }} {', '.join(every + variables)}"
+    found = [row]
+    if claim.relation == "exists" and claim.variable is not None and claim.witness is not None:
+        named = f"{printer(claim.variable)} = {printer(claim.witness)}"
+        found.append(rf"\text{{namely }} {named}")
+    layers = [told.replace(" = ", " &= ", 1) for *_, told in printer.layers.values() if told]
+    return found + [rf"\text{{with }} {told}" for told in layers]
 
 
 def _exists(claim: Claim, printer: Printer) -> str:
@@ -120,82 +185,27 @@ def _exists(claim: Claim, printer: Printer) -> str:
     return text + r":\quad "
 
 
-def statement_latex(statement: Statement) -> str:
-    """Every claim of a statement, one under the other, after what it assumes."""
-    rows = [rf"\text{{if }} {_equation(a, b)}" for a, b in statement.assume]
-    for says, claim in statement.claims.items():
-        first, *more = _rows(claim)
-        label = rf" && {text_latex(says)}" if says and len(statement.claims) > 1 else ""
-        rows += [first + label, *more]
-    if any(_width(row) > 66 for row in rows):
-        rows = [broken for row in rows for broken in _broken(row)]
-    if len(rows) == 1:
-        return rows[0].replace(" &= ", " = ")
-    aligned = (row if " &= " in row else "& " + row for row in rows)
-    return r"\begin{align*} " + r" \\ ".join(aligned) + r" \end{align*}"
+def inline(row: str) -> str:
+    """A row without the mark by which relations stand one under the other."""
+    return _MARK.sub(" ", row)
 
 
-def _width(row: str) -> int:
+def width(row: str) -> int:
     """About how many letters wide a row is, with its label left out."""
     body, _, _ = row.partition(" && ")
     body = re.sub(r"\\(begin|end)\{[a-z]+\}|\\(left|right|operatorname|frac|text)\b", "", body)
     return len(re.sub(r"[{}\s&_^]|\\,", "", re.sub(r"\\[A-Za-z]+", "x", body)))
 
 
-def _broken(row: str) -> tuple[str, ...]:
-    """A row on two lines: what is too wide for a page breaks before its relation."""
+def broken(row: str) -> tuple[str, ...]:
+    """A row too wide for a page, broken before its relation and before its range."""
     body, gap, label = row.partition(" && ")
-    left, relation, right = body.partition(" &= ")
-    if not relation:
+    mark = _MARK.search(body)
+    if mark is None:
         return (row,)
-    return f"{left}{gap}{label}", rf"\qquad = {right}"
-
-
-def _equation(left: Term, right: Term) -> str:
-    printer = Printer()
-    printer.avoid = names_in(left, right)
-    return f"{printer(left, SUM)} &= {printer(right, SUM)}"
-
-
-def sizes_latex(names: Iterable[str]) -> str:
-    """The quantified sizes: n, ℓ ≥ 1."""
-    return ", ".join(name_latex(name) for name in names) + r" \ge 1"
-
-
-def membership(name: str, kind: str, shape: Iterable[str], below: str = "") -> str:
-    r"""What a given is, as in Q ∈ ℝ^{n×ℓ} or σ ∈ S_n; axis lengths in LaTeX."""
-    letter, axes = name_latex(name), list(shape)
-    joined = r" \times ".join(axes)
-    power = f"^{{{joined}}}" if axes else ""
-    if kind == "permutation":
-        return rf"{letter} \in S_{{{axes[0]}}}"
-    if kind == "orthogonal":
-        return rf"{letter} \in \operatorname{{O}}({axes[0]})"
-    if kind in ("injection", "index map"):
-        arrow = r"\hookrightarrow" if kind == "injection" else r"\to"
-        count = rf"\{{0, \dots, {axes[0]} - 1\}}"
-        end = rf"\{{0, \dots, {below} - 1\}}" if below else r"\mathbb{N}"
-        return rf"{letter} \colon\; {count} {arrow} {end}"
-    if kind == "index":
-        return rf"{letter} \in \{{0, \dots, {below} - 1\}}" if below else letter
-    if kind == "boolean":
-        return rf"{letter} \in \{{\text{{T}}, \text{{F}}\}}{power}"
-    if kind == "positive":
-        return rf"{letter} \in \mathbb{{R}}_{{>0}}{power}"
-    if kind == "function":
-        return letter
-    return rf"{letter} \in \mathbb{{R}}{power}"
-
-
-def givens_latex(givens: Mapping[str, Given]) -> dict[str, str]:
-    """What each given of a statement is, by name."""
-    printer = Printer()
-    told: dict[str, str] = {}
-    for name, given in givens.items():
-        below = printer(given.below) if given.below is not None else ""
-        if given.kind == "function":
-            dots = ", ".join(r"\cdot" for _ in given.core)
-            told[name] = f"{name_latex(name)}{bracket(dots)}"
-        else:
-            told[name] = membership(name, given.kind, [printer(n) for n in given.shape], below)
-    return told
+    left, right = body[: mark.start()], body[mark.end() :]
+    tail = _TAIL.search(right)
+    if tail is None or width(right) <= WIDE:
+        return f"{left}{gap}{label}", rf"\qquad {right}"
+    after = right[tail.start() :].removeprefix(r" \quad ")
+    return f"{left}{gap}{label}", rf"\qquad {right[: tail.start()]}", rf"\qquad {after}"

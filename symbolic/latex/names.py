@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 __all__ = [
-    "ATOM", "FACTOR", "LOOSE", "SUM", "TIGHT", "Piece", "bracket", "joined", "name_latex", "number",
-    "text_latex", "wrap",
+    "ATOM", "FACTOR", "LOOSE", "SUM", "TIGHT", "Piece", "bracket", "has_script", "joined",
+    "name_latex", "number", "raised", "text_latex", "wrap",
 ]  # fmt: skip
 
 _GREEK = frozenset((
@@ -24,7 +24,8 @@ _LETTERS = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta",
     "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
     "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "varphi",
-    "χ": "chi", "ψ": "psi", "ω": "omega",
+    "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
+    "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
 }  # fmt: skip
 _SPECIAL = {
     "l": r"\ell", "ell": r"\ell", "lam": r"\lambda", "phi": r"\varphi", "epsilon": r"\varepsilon",
@@ -45,8 +46,9 @@ def name_latex(name: str) -> str:
         return "\\" + name
     if len(name) == 1:
         return "\\" + _LETTERS[name] if name in _LETTERS else name if name != "_" else r"\square"
-    if name.endswith(("_prime", "prime")):
-        return name_latex(name.removesuffix("prime").rstrip("_") or "x") + "'"
+    if name.endswith(("prime", "'", "′")):
+        stem = re.sub(r"_?prime$|['′]$", "", name)
+        return name_latex(stem or "x") + "'"
     if (numbered := _NUMBERED.fullmatch(name)) is not None:
         stem, digits, tail = numbered.groups()
         return f"{name_latex(stem)}_{{{digits}{tail}}}"
@@ -60,10 +62,29 @@ def name_latex(name: str) -> str:
     return rf"\mathrm{{{name}}}"
 
 
+_SCRIPT = re.compile(r"(?<=[\w)\]])([_^])(\{[^{}]*\}|\([^()]*\)|[^\W_](?![A-Za-z0-9_]))")
+
+
 def text_latex(words: str) -> str:
-    r"""Words inside a formula, with the signs that LaTeX reads as commands taken out of them."""
-    plain = re.sub(r"[\\{}$&#^_~%<>]", " ", words)
-    return rf"\text{{{plain}}}"
+    r"""Words inside a formula, with the signs that LaTeX reads as commands taken out of them.
+
+    >>> text_latex("M^j x_i, 50%"), text_latex("a_name")
+    ('\\text{M}^{\\text{j}}\\text{ x}_{\\text{i}}\\text{, 50 }', '\\text{a_name}')
+    """
+    words = re.sub(r"(?<=[\w)\]}])ᵀ", "^{T}", words).replace("ᵀ", "T")
+    told, done = "", 0
+    for found in _SCRIPT.finditer(words):
+        if found[1] == "_" and re.search(r"[a-z]{2,}$", words[: found.start()]):
+            continue  # the name of something, not an index
+        told += _plain(words[done : found.start()])
+        told += f"{found[1]}{{{_plain(found[2].strip('{}()'))}}}"
+        done = found.end()
+    return told + _plain(words[done:])
+
+
+def _plain(words: str) -> str:
+    plain = re.sub(r"[\\{}$&#~%<>]", " ", words)
+    return rf"\text{{{plain}}}" if plain else ""
 
 
 # How tightly a piece of LaTeX holds together, loosest first: a list or a relation, a sum, a
@@ -100,6 +121,26 @@ def wrap(piece: Piece, level: int, last: bool = True) -> str:
     if piece.level >= level and (last or not piece.open):
         return piece.text
     return bracket(piece.text)
+
+
+def has_script(text: str, mark: str) -> bool:
+    """Whether the text carries a subscript (``_``) or a superscript (``^``) of its own.
+
+    >>> has_script("M_{i}", "^"), has_script("M^{t}", "^"), has_script("f(x^{2})", "^")
+    (False, True, False)
+    """
+    depth = 0
+    for sign in text:
+        depth += (sign in "({[") - (sign in ")}]")
+        if sign == mark and not depth:
+            return True
+    return False
+
+
+def raised(base: Piece, exponent: str) -> Piece:
+    """The power, its base in brackets unless it is one symbol without a superscript."""
+    loose = base.level < ATOM or has_script(base.text, "^") or "'" in base.text
+    return Piece(rf"{bracket(base.text) if loose else base.text}^{{{exponent}}}", TIGHT)
 
 
 def number(value: Fraction) -> Piece:

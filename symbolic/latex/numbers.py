@@ -1,18 +1,12 @@
-r"""The LaTeX of a term, at the level it was written: matrices and names, not index soup.
-
-Where matrix notation would hide something (a vector added to every row, exp of every entry, a
-difference of all pairs) the array is written through its entry, as in ``(p_{i} - p_{j})_{ij}``.
-"""
+r"""The LaTeX of numbers and of what is done entry by entry: sums, products, functions."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 from ..scalars import add, integer, mul, num, number_of
-from ..terms import Term, free, instantiate, make
+from ..terms import Term, make
 from .names import (
     ATOM,
     FACTOR,
@@ -26,91 +20,16 @@ from .names import (
     number,
     wrap,
 )  # fmt: skip
-from .opening import core, inner_axes, letter, needs_entries, opened, scalar
+from .opening import constant, core, scalar
+from .printer import BasePrinter
 
 __all__ = ["NumberPrinter"]
 
 _FUNCTIONS = {"cos": r"\cos", "sin": r"\sin", "log": r"\log", "tanh": r"\tanh"}
 
 
-class NumberPrinter:
-    """Prints terms; ``layers`` collects the layer functions of the stacks it met."""
-
-    def __init__(self, unfold: frozenset[str] = frozenset()) -> None:
-        self.unfold = unfold
-        self.layers: dict[Term, tuple[str, str]] = {}
-        self.avoid: frozenset[Term] = frozenset()
-
-    def __call__(self, t: Term, level: int = LOOSE, last: bool = True) -> str:
-        """The LaTeX of a term where something at least that tight is needed."""
-        return wrap(self.piece(t), level, last)
-
-    def piece(self, t: Term) -> Piece:
-        """The LaTeX of a term with its tightness."""
-        if t.loose:
-            holes = (make("var", (), (f"_{k}", "real"), ()) for k in range(t.loose))
-            t = instantiate(t, *holes)
-        between = inner_axes(t)
-        if between:
-            return self.by_entries(t, between)
-        t = core(t)
-        if needs_entries(t):
-            return self.by_entries(t)
-        method = getattr(self, "op_" + t.op.replace(" ", "_"), None)
-        if method is not None:
-            result = method(t)
-            assert isinstance(result, Piece)
-            return result
-        return self.applied(rf"\operatorname{{{t.op}}}", t.args)
-
-    def fresh(self, length: Term, taken: Iterable[Term]) -> Term:
-        """An index whose letter is used neither there nor around it."""
-        return make("index", (length,), letter(length, {*taken, *self.avoid}))
-
-    @contextmanager
-    def within(self, at: Iterable[Term]) -> Iterator[None]:
-        """What is printed here stands inside the range of these indices."""
-        outer = self.avoid
-        self.avoid = outer.union(at)
-        try:
-            yield
-        finally:
-            self.avoid = outer
-
-    def by_entries(self, t: Term, ones: Collection[int] = ()) -> Piece:
-        """An array written through its entry; a dot is the index of an axis of length 1."""
-        at: list[Term] = []
-        for axis, length in enumerate(t.shape):
-            like = t.shape[axis + 1] if axis in ones else length
-            at.append(self.fresh(like, free(t) | set(at)))
-        with self.within(at):
-            body = self(opened(t, at))
-        shown = [None if axis in ones else i for axis, i in enumerate(at)]
-        places = self.subscripts(shown, r"\cdot")
-        return Piece(rf"\left[{body}\right]_{{{places}}}")
-
-    def applied(self, name: str, args: Sequence[Term]) -> Piece:
-        """A function with its arguments in brackets."""
-        return Piece(name + bracket(", ".join(self(a) for a in args))) if args else Piece(name)
-
-    def subscripts(self, at: Sequence[Term | None], whole: str = ":") -> str:
-        """Indices side by side when each is one symbol, else with commas; None is a whole axis."""
-        texts = [whole if i is None else self(i) for i in at]
-        close = all(re.fullmatch(r"\\?[A-Za-z]+", text) for text in texts)
-        return (" " if close else ", ").join(texts)
-
-    def subscripted(self, array: Term, at: Sequence[Term | None]) -> Piece:
-        """An array with indices; trailing whole axes are left out."""
-        kept = list(at)
-        while kept and kept[-1] is None:
-            kept.pop()
-        base = self.piece(array)
-        text = wrap(base, ATOM)
-        if array.op == "var" and ("_" in text or "mathrm" in text):
-            text = bracket(text)
-        return Piece(rf"{text}_{{{self.subscripts(kept)}}}") if kept else base
-
-    # leaves
+class NumberPrinter(BasePrinter):
+    """Prints names and numbers, and arithmetic."""
 
     def op_num(self, t: Term) -> Piece:
         value = number_of(t)
@@ -145,9 +64,14 @@ class NumberPrinter:
 
     def op_add(self, t: Term) -> Piece:
         text, minus = "", False
-        args = (*t.args[1:], t.args[0]) if _counted(t) else t.args
+        args = [*t.args[1:], t.args[0]] if _counted(t) else list(t.args)
+        args = [a for a in args if self.strict or number_of(core(a)) != 0] or [t.args[0]]
+        if len(args) == 1:
+            return self.piece(args[0])
+        matrix = sum(n.op != "space" for n in t.shape) > 1 and not all(map(constant, args))
         for place, arg in enumerate(args):
-            shown = wrap(self.piece(arg), SUM, last=place == len(args) - 1)
+            part = self.repeated(arg) if matrix and constant(arg) else self.piece(arg)
+            shown = wrap(part, SUM, last=place == len(args) - 1)
             if not text:
                 text, minus = shown, shown.startswith("-")
             elif shown.startswith("-"):
@@ -155,6 +79,18 @@ class NumberPrinter:
             else:
                 text += f" + {shown}"
         return Piece(text, SUM, minus)
+
+    def repeated(self, t: Term) -> Piece:
+        """A number in every entry of an array: c 1, with the shape of the ones."""
+        value, lengths = core(t), [n for n in t.shape if n.op != "space"]
+        part = self.piece(value)
+        if number_of(value) == 0 or not lengths:
+            return part
+        ones = rf"1_{{{r' x '.join(self(n, SUM) for n in lengths)}}}".replace(" x ", r" \times ")
+        if number_of(value) in (1, -1):
+            minus = number_of(value) == -1
+            return Piece(f"-{ones}" if minus else ones, SUM if minus else ATOM, minus)
+        return Piece(joined([wrap(part, FACTOR, last=False), ones]), FACTOR, part.minus)
 
     def op_mul(self, t: Term) -> Piece:
         coefficient, above, below = num(1).data, list[Term](), list[Term]()
@@ -167,7 +103,7 @@ class NumberPrinter:
                 below.append(_power(arg.args[0], -arg.data))
             else:
                 above.append(arg)
-        return self.quotient(coefficient, above, below)
+        return self.quotient(coefficient, above if self.strict else _squared(above), below)
 
     def quotient(self, coefficient: Any, above: list[Term], below: list[Term]) -> Piece:
         """A product over a product, with the sign in front and the fewest brackets."""
@@ -179,6 +115,10 @@ class NumberPrinter:
         parts = [self.piece(a) for a in above]
         level = SUM if alone and (below or size.denominator != 1) else FACTOR
         factors = [wrap(p, level, last=k == len(parts) - 1) for k, p in enumerate(parts)]
+        dots = [a.op == "matmul" and not a.ndim for a in above]
+        if len(dots) > 1 and (sum(dots) > 1 or not dots[-1]):  # (p·p)(q·q), not p (p·q) q
+            for k, p in enumerate(parts):
+                factors[k] = bracket(p.text) if dots[k] else factors[k]
         if len(arrays) > 1:
             scalars, rest = factors[: -len(arrays)], factors[-len(arrays) :]
             factors = [*scalars, r" \odot ".join(rest)]
@@ -248,10 +188,26 @@ def _factors(t: Term) -> Iterator[Term]:
             yield arg
 
 
+def _squared(factors: list[Term]) -> list[Term]:
+    """Equal numbers side by side as one power."""
+    found: list[Term] = []
+    for factor in factors:
+        times = factors.count(factor)
+        if factor.ndim or times == 1:
+            found.append(factor)
+        elif _power(factor, times) not in found:
+            found.append(_power(factor, times))
+    return found
+
+
 def _counted(t: Term) -> bool:
     """Whether it is a number plus an index: printed as 2b + 1, not 1 + 2b."""
     rest = [a for arg in t.args[1:] for a in (arg.args if arg.op == "mul" else (arg,))]
-    return t.args[0].op == "num" and all(a.op in ("num", "index", "size") for a in rest)
+    return t.args[0].op == "num" and all(_counts(a) for a in rest)
+
+
+def _counts(t: Term) -> bool:
+    return t.op in ("num", "index", "size") or (t.op == "var" and t.data[1] == "natural")
 
 
 def _power(base: Term, exponent: int) -> Term:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..meaning import ELEMENTWISE, entry_of
 from ..scalars import entry, number_of
 from ..terms import Term, bind, free, instantiate, make, postorder
 
 __all__ = [
-    "core", "inner_axes", "letter", "names_in", "needs_entries", "opened", "scalar",
+    "constant", "core", "inner_axes", "letter", "letter_of", "names_in", "names_of",
+    "needs_entries", "opened", "scalar", "small",
 ]  # fmt: skip
+
+SMALL = 4
+"""The longest axis of a matrix that is written out."""
 
 _LETTERS = {
     "tokens": "ijkmpq",
@@ -22,7 +26,7 @@ _LETTERS = {
 }
 _PUSHED = ELEMENTWISE | {
     "arange", "broadcast", "eye", "gather", "isin", "new axis", "permute", "pick", "reduce",
-    "slice",
+    "slice", "tabulate",
 }  # fmt: skip
 _CURVED = frozenset((
     "abs", "equal", "exp", "floor_divide", "indicator", "less", "less_equal", "log", "power",
@@ -32,12 +36,20 @@ _CURVED = frozenset((
 
 def letter(length: Term, taken: Iterable[Term]) -> str:
     """A letter for an index of that length, by what the length counts, not used elsewhere."""
-    names = {str(v.data if v.op == "index" else v.data[0]) for v in taken}
     roles = sorted(v.data[1] for v in free(length) if v.op == "size")
     letters = _LETTERS.get(roles[0] if roles else "size", "ijkabc")
-    plain = (c for c in letters + "ijkabcuvwxyz")
+    return letter_of(letters + "ijkabcuvwxyz", names_of(taken))
+
+
+def letter_of(letters: str, names: Collection[str]) -> str:
+    """The first of the letters that is no name yet, with a number if all of them are."""
     numbered = (f"{c}{k}" for k in range(1, 99) for c in letters)
-    return next(c for source in (plain, numbered) for c in source if c not in names)
+    return next(c for source in (letters, numbered) for c in source if c not in names)
+
+
+def names_of(terms: Iterable[Term]) -> set[str]:
+    """The names of variables, indices and sizes."""
+    return {str(v.data if v.op == "index" else v.data[0]) for v in terms}
 
 
 def names_in(*terms: Term) -> frozenset[Term]:
@@ -68,6 +80,17 @@ def inner_axes(t: Term) -> frozenset[int]:
 def scalar(t: Term) -> bool:
     """Whether the array is one number, repeated or not."""
     return core(t).ndim == 0
+
+
+def small(t: Term) -> bool:
+    """Whether the array is a vector or a matrix that is written out, entry by entry."""
+    return 0 < t.ndim < 3 and all(1 < (number_of(n) or 0) <= SMALL for n in t.shape)
+
+
+def constant(t: Term) -> bool:
+    """Whether the array is one number in every entry, by its form."""
+    t = core(t)
+    return not t.ndim or (t.op in ("add", "mul", "power") and all(map(constant, t.args)))
 
 
 def _plainly_repeated(t: Term) -> bool:
@@ -105,10 +128,19 @@ def needs_entries(t: Term) -> bool:
         count = t.data[1]
         entrywise = (core(a) for a in t.args if a.ndim == count)
         return bool(count) and any((*map(_repeated, t.args), *map(needs_entries, entrywise)))
+    if t.op == "pick":
+        return needs_entries(core(t.args[0]))
+    if t.op == "matmul":
+        return _random(t)
     if t.op != "reduce":
         return False
     body = core(t.args[0])
     return body.op in ELEMENTWISE or needs_entries(body)
+
+
+def _random(t: Term) -> bool:
+    """Whether a product multiplies or sums random arrays, whose outcomes are not printed."""
+    return any(n.op == "space" for arg in t.args for n in arg.shape)
 
 
 def _inside(part: Term, op: str) -> bool:
@@ -126,13 +158,17 @@ def opened(array: Term, at: Sequence[Term]) -> Term:
         assert isinstance(axis, int)
         chosen = int(number_of(at[axis]) or 0)
         return opened(array.args[chosen], (*at[:axis], *at[axis + 1 :]))
-    if (array.op == "call" and array.data[1]) or array.op in _PUSHED:
+    if (array.op == "call" and array.data[1]) or array.op in _PUSHED or _summed(array):
         return _carried(entry_of(array, at))
     return entry(array, *at)
 
 
+def _summed(array: Term) -> bool:
+    return array.op == "matmul" and _random(array)
+
+
 def _carried(t: Term) -> Term:
-    if t.op == "entry" and t.args[0].op in _PUSHED | {"stack"}:
+    if t.op == "entry" and (t.args[0].op in _PUSHED | {"stack"} or _summed(t.args[0])):
         return opened(t.args[0], t.args[1:])
     if t.op == "entry" and t.args[0].op == "row":
         return t

@@ -6,15 +6,19 @@ of an index is renamed away.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
 from ..rules import Refused
-from ..scalars import entry, mul, power
-from ..terms import Term, bind, free, instantiate, make
+from ..scalars import mul, power
+from ..terms import Term, bind, free, instantiate, make, postorder
 from .equations import chain, inside, reverse, rewrite, under
+from .gates import solved
+from .matching import copies, in_sum, used
 from .nests import flat, innermost, layers, opened_index, renamed, wrap
 from .order import ordered
+from .polynomial import expand
 from .words import common_word
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ __all__ = ["component"]
 def component(norm: Normaliser, t: Term) -> Derivation:
     """A sum of one product in which every factor depends on the index."""
     front = _prenex(t)
-    step = _contracted(front.right)
+    step = _contracted(norm, front.right)
     if step is not None:
         return norm.then(chain(front, step))
     return chain(front, ordered(norm, front.right))
@@ -62,7 +66,7 @@ def _pulled(factors: tuple[Term, ...], place: int, body: Term) -> Derivation | N
     return chain(rewrite("ring", body, target), reverse(back))
 
 
-def _contracted(t: Term) -> Derivation | None:
+def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
     """One contraction of a component, or None."""
     indices, body = layers(t)
     factors = body.args if body.op == "mul" else (body,)
@@ -70,7 +74,7 @@ def _contracted(t: Term) -> Derivation | None:
         local = _contraction(factors, j)
         if local is None:
             continue
-        rule, arrangement, arguments = local
+        rule, arrangement, arguments, outside = local
         moved = innermost(t, place, len(indices))
         names, inner = layers(moved.right)
         translate = dict(zip([*indices[:place], *indices[place + 1 :], j], names, strict=True))
@@ -81,83 +85,122 @@ def _contracted(t: Term) -> Derivation | None:
         for name in names[:-1]:
             around = instantiate(around.args[1], name)
         arrange: Derivation = Reflexive(inner)
-        if target is not inner:
-            arrange = _gate_steps(inner, target)
+        if rule == "delta":
+            arrange = _gate_solved(inner, names[-1])
+        if target is not arrange.right:
+            arrange = chain(arrange, rewrite("ring", arrange.right, target))
         step = under(around, (last,), arrange)
-        if rule == "orthogonal" and len(flat(target)) > 2:
-            step = chain(step, rewrite("factor", step.right, len(flat(target)) - 2))
+        if outside:
+            step = chain(step, rewrite("factor", step.right, outside))
             end = len(step.right.args) - 1
-            summed = rewrite(rule, step.right.args[end])
+            summed = rewrite(rule, step.right.args[end], *args)
             step = chain(step, inside(step.right, [(end, summed)]))
         else:
             step = chain(step, rewrite(rule, step.right, *args))
         return chain(moved, wrap(moved.right, names[:-1], 0, step))
-    return None
+    return _by_equation(norm, t, indices, factors) if norm.assume else None
 
 
-def _gate_steps(inner: Term, target: Term) -> Derivation:
-    """From the sorted product to the arrangement a contraction needs."""
-    try:
-        return rewrite("ring", inner, target)
-    except Refused:
-        gate, *_ = target.args if target.op == "mul" else (target,)
-        for place, factor in enumerate(inner.args if inner.op == "mul" else (inner,)):
-            if factor.op != "indicator" or factor.args[0].op != "equal":
-                continue
-            for a, b in (factor.args[0].args, reversed(factor.args[0].args)):
-                turned = make("indicator", (make("equal", (a, b)),))
-                try:
-                    swap = rewrite("comparison", factor, a, b)
-                    solve = rewrite("injective", turned)
-                except Refused:
-                    continue
-                if solve.right is gate:
-                    solved = chain(swap, solve)
-                    whole = inside(inner, [(place, solved)]) if inner.op == "mul" else solved
-                    return chain(whole, rewrite("ring", whole.right, target))
-        raise
+def _gate_solved(inner: Term, j: Term) -> Derivation:
+    """The product with the first equation that can be solved for j solved."""
+    for place, factor in enumerate(inner.args if inner.op == "mul" else (inner,)):
+        step = solved(factor, j)
+        if step is not None:
+            return inside(inner, [(place, step)]) if inner.op == "mul" else step
+    return Reflexive(inner)
 
 
-Contraction = tuple[str, Term, tuple[Term, ...]]
+def _by_equation(
+    norm: Normaliser, t: Term, indices: list[Term], factors: Sequence[Term]
+) -> Derivation | None:
+    """A part of the sums that is the left side of an equation at hand, by that equation."""
+    found = in_sum(norm, indices, factors)
+    if found is None:
+        return None
+    moved: Derivation = Reflexive(t)
+    order = list(indices)
+    for j in found.summed:
+        moved = chain(moved, innermost(moved.right, order.index(j), len(order)))
+        order.append(order.pop(order.index(j)))
+    names, inner = layers(moved.right)
+    translate = dict(zip(order, names, strict=True))
+    rest = [renamed(f, translate) for f in found.outside]
+    target = mul(*rest, *(renamed(f, translate) for f in found.factors))
+    step: Derivation = Reflexive(inner) if target is inner else rewrite("ring", inner, target)
+    outer, count = len(names) - len(found.summed), len([x for f in rest for x in flat(f)])
+    for depth in range(len(names) - 1, outer - 1, -1):
+        around = moved.right
+        for name in names[:depth]:
+            around = instantiate(around.args[1], name)
+        step = under(around, (names[depth],), step)
+        if rest:
+            step = chain(step, rewrite("factor", step.right, count))
+    values = {p: renamed(v, translate) for p, v in found.values.items()}
+    part = step.right.args[-1] if rest else step.right
+    last = used(norm, part, found.pattern, values)
+    if last is None:
+        return None
+    step = chain(step, inside(step.right, [(len(step.right.args) - 1, last)]) if rest else last)
+    return chain(moved, wrap(moved.right, names[:outer], 0, step))
+
+
+Contraction = tuple[str, Term, tuple[Term, ...], int]
 
 
 def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
-    """(rule, the product as the rule wants it, arguments) for an index, or None."""
+    """(rule, the product as the rule wants it, arguments, factors outside) for an index."""
     touching = [f for f in factors if j in free(f)]
     others = [f for f in factors if j not in free(f)]
     for gate in touching:
         if gate.op == "indicator" and gate.args[0].op == "equal":
-            solved = _solved(gate, j)
-            if solved is not None:
+            step = solved(gate, j)
+            if step is not None:
                 rest = [f for f in factors if f is not gate]
-                return "delta", mul(solved, *rest), ()
-    pair = [x for f in touching for x in _copies(f)]
+                return "delta", mul(step.right, *rest), (), 0
+    pair = [x for f in touching for x in copies(f)]
+    outside = len([x for f in others for x in flat(f)])
     if len(pair) == 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair):
         x, y = pair
         g = x.args[0]
         turned = g is y.args[0] and g.op == "var" and g.data[1] == "orthogonal"
         if turned and any(x.args[k] is y.args[k] is j for k in (1, 2)):
-            return "orthogonal", make("mul", (*others, x, y)), ()
+            return "orthogonal", make("mul", (*others, x, y)), (), outside
+    if j.args[0].op == "space" and len(pair) <= 2 and all(_is_standard(x, j) for x in pair):
+        return "standard", mul(*others, *pair), (), outside
+    if len(touching) == 1 and _counted(touching[0], j):
+        return "count", mul(*others, *touching), (), outside
     word = common_word(touching, j)
     if word is not None:
-        return "reindex", mul(*factors), (word,)
+        return "reindex", mul(*factors), (word,), 0
+    if _backwards(touching, j):
+        return "reflect", mul(*factors), (), 0
     return None
 
 
-def _copies(f: Term) -> list[Term]:
-    if f.op == "power" and isinstance(f.data, int) and f.data > 0:
-        return [f.args[0]] * f.data
-    return [f]
+def _backwards(factors: Sequence[Term], j: Term) -> bool:
+    """Whether arrays are read at n − 1 − j and the like, and none at j or forwards from it."""
+    signs = set[bool]()
+    for t in (part for f in factors for part in postorder(f) if part.op == "entry"):
+        for at in t.args[1:]:
+            for monomial, c in expand(at).items():
+                if any(atom is j for atom, _ in monomial):
+                    signs.add(c > 0)
+    return signs == {False}
 
 
-def _solved(gate: Term, j: Term) -> Term | None:
-    """The gate as [j = a] with a free of j, if it can be solved for j."""
-    for x, y in (gate.args[0].args, reversed(gate.args[0].args)):
-        if x is j and j not in free(y):
-            return gate
-        if x.op == "entry" and x.args[1:] == (j,) and j not in free(y):
-            sigma = x.args[0]
-            if sigma.op == "var" and sigma.data[1] == "permutation":
-                inverse = make("inverse", (sigma,), shape=sigma.shape)
-                return make("indicator", (make("equal", (j, entry(inverse, y))),))
-    return None
+def _is_standard(x: Term, j: Term) -> bool:
+    """Whether a factor is one of the random numbers z[j, i] that are given as standard."""
+    if x.op != "entry" or len(x.args) != 3 or x.args[1] is not j or j in free(x.args[2]):
+        return False
+    return x.args[0].op == "var" and x.args[0].data[1] == "standard"
+
+
+def _counted(f: Term, j: Term) -> bool:
+    """Whether a factor is [j <= m] or [j < m], and m stays on the axis."""
+    if f.op != "indicator" or f.args[0].op not in ("less", "less_equal"):
+        return False
+    try:
+        rewrite("count", make("sum", (j.args[0], bind(f, j))))
+    except Refused:
+        return False
+    return True

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
-from ..rules import Refused
-from ..scalars import MINUS_INFINITY, ZERO, add, index_range, mul, num, split_integer
+from ..rules import Refused, sign
+from ..scalars import MINUS_INFINITY, ZERO, add, index_range, is_integer, mul, num, split_integer
 from ..terms import Term, postorder
+from . import entries
 from .equations import chain, inside, rewrite
+from .gates import settled
 from .polynomial import expand, to_term
 
 if TYPE_CHECKING:
@@ -64,14 +66,18 @@ def indicator(norm: Normaliser, t: Term) -> Derivation:
     if c.op == "is in":
         inner = inside(c, [(0, norm(c.args[0]))])
     else:
-        inner = norm.entry(c) if c.op == "entry" else norm.arguments(c)
+        inner = entries.entry_(norm, c) if c.op == "entry" else norm.arguments(c)
     first = inside(t, [(0, inner)])
     u = first.right
     c = u.args[0]
     if c.op == "is in":
         return norm.then(chain(first, rewrite("image", u)))
+    if c.op == "less" and not (is_integer(c.args[0]) and is_integer(c.args[1])) and u.finite:
+        return norm.then(chain(first, rewrite("turned", u)))
     if c.op in ("equal", "less", "less_equal"):
-        return chain(first, _comparison(norm, u))
+        first = chain(first, _comparison(norm, u))
+    if norm.assume and first.right.op == "indicator":
+        return chain(first, norm.hypothesis(first.right))
     return first
 
 
@@ -101,7 +107,14 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
         if (b.key, a.key) < (a.key, b.key):
             a, b = b, a
         step = rewrite("comparison", t, a, b)
-        return chain(step, _unwrap(norm, step.right))
+        step = chain(step, _unwrap(norm, step.right))
+        if step.right.op == "indicator":
+            ordered = settled(step.right)
+            words = [entries.entry_(norm, side) if side.op == "entry" else Reflexive(side)
+                     for side in ordered.right.args[0].args]  # fmt: skip
+            inner = inside(ordered.right.args[0], list(enumerate(words)))
+            step = chain(step, ordered, inside(ordered.right, [(0, inner)]))
+        return step
     return rewrite("comparison", t, a, b)
 
 
@@ -146,6 +159,10 @@ def reduce_gates(t: Term, factors: tuple[Term, ...]) -> Derivation:
                     step = rewrite("equals for equals", t, old, new)
                     if step.right is not t:
                         return step
+        others = (other for other in range(len(factors)) if other != place)
+        shorter = next((s for k in others if (s := _implied(t, place, k)) is not None), None)
+        if shorter is not None:
+            return shorter
         if gate.args[0].op == "less_equal":
             for distance in (x for f in factors for x in postorder(f) if x.op == "abs"):
                 try:
@@ -153,6 +170,22 @@ def reduce_gates(t: Term, factors: tuple[Term, ...]) -> Derivation:
                 except Refused:
                     continue
     return Reflexive(t)
+
+
+def _implied(t: Term, place: int, other: int) -> Derivation | None:
+    """The product without a comparison that another one implies, if it certainly does."""
+    gate, told = t.args[place], t.args[other]
+    pair = (gate, told)
+    if any(x.op != "indicator" or x.args[0].op not in ("less", "less_equal") for x in pair):
+        return None
+    (a, b), (c, d) = gate.args[0].args, told.args[0].args
+    slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
+    if not sign(slack)[0]:
+        return None
+    try:
+        return rewrite("implied", t, place, other, slack)
+    except Refused:
+        return None
 
 
 def postorder_set(t: Term) -> set[Term]:
@@ -174,7 +207,7 @@ def match(pattern: Term, t: Term, places: list[Term]) -> list[Term] | None:
 
     def same(p: Term, x: Term) -> bool:
         if p in places:
-            return found.setdefault(p, x) is x
+            return not x.loose and found.setdefault(p, x) is x
         if p is x:
             return True
         if p.op != x.op or p.data != x.data or len(p.args) != len(x.args):

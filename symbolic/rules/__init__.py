@@ -16,8 +16,10 @@ from .conditions import (
     decide,
     equal_swap,
     idempotent,
+    implied,
     infinity,
     push,
+    turned,
     where,
 )  # fmt: skip
 from .entries import definition, ordered, tabulated, unfold
@@ -26,17 +28,26 @@ from .functions import (
     angle_sum,
     angle_zero,
     exponential,
+    exponential_of_log,
+    half_turn,
+    hyperbolic,
+    log,
     maximum,
+    maximum_as_choice,
     ordered_absolute,
     parity,
     pythagoras,
     root,
+    root_of_square,
 )  # fmt: skip
 from .maps import digits, divide, equivariance, hypothesis, image, injective, permutation
-from .polynomials import ring, same_polynomial
-from .signs import sign
+from .naturals import floor, layer, remainder
+from .polynomials import same_polynomial
+from .ring import ring
+from .signs import nonzero, sign
 from .sums import (
     constant,
+    count,
     cut,
     delta,
     distribute,
@@ -44,11 +55,13 @@ from .sums import (
     factor,
     orthogonal,
     radix,
+    reflect,
     reindex,
+    standard,
     unroll,
 )  # fmt: skip
 
-__all__ = ["RULES", "Assumption", "Refused", "need", "same_polynomial", "sign"]
+__all__ = ["RULES", "Assumption", "Refused", "need", "nonzero", "same_polynomial", "sign"]
 
 RULES: dict[str, Callable[..., Result]] = {
     "definition": definition,
@@ -57,13 +70,19 @@ RULES: dict[str, Callable[..., Result]] = {
     "ring": ring,
     "exp": exponential,
     "angle addition": angle_sum,
+    "exp of log": exponential_of_log,
+    "log": log,
     "parity": parity,
     "zero angle": angle_zero,
+    "half turn": half_turn,
+    "tanh": hyperbolic,
     "sin² + cos² = 1": pythagoras,
     "root": root,
+    "root of a square": root_of_square,
     "absolute value": absolute,
     "ordered absolute value": ordered_absolute,
     "maximum": maximum,
+    "maximum as a choice": maximum_as_choice,
     "where": where,
     "push": push,
     "infinity": infinity,
@@ -71,22 +90,30 @@ RULES: dict[str, Callable[..., Result]] = {
     "indicator power": idempotent,
     "comparison": comparison,
     "decide": decide,
+    "implied": implied,
+    "turned": turned,
     "equals for equals": equal_swap,
     "distribute": distribute,
     "factor": factor,
     "constant": constant,
     "exchange": exchange,
     "reindex": reindex,
+    "reflect": reflect,
     "delta": delta,
     "radix": radix,
     "cut": cut,
     "unroll": unroll,
     "orthogonal": orthogonal,
+    "standard": standard,
+    "count": count,
     "permutation": permutation,
     "injective": injective,
     "image": image,
     "digits": digits,
     "divide": divide,
+    "floor": floor,
+    "remainder": remainder,
+    "layer": layer,
     "integer": ordered,
     "hypothesis": hypothesis,
     "equivariance": equivariance,

@@ -11,7 +11,8 @@ from .polynomials import same_polynomial
 from .signs import sign
 
 __all__ = [
-    "comparison", "connective", "decide", "equal_swap", "idempotent", "infinity", "push", "where",
+    "comparison", "connective", "decide", "equal_swap", "idempotent", "implied", "infinity", "push",
+    "turned", "where",
 ]  # fmt: skip
 
 
@@ -96,6 +97,34 @@ def decide(t: Term) -> Result:
     reverse = always_less(y, add(x, ONE) if strictly else x)
     need(reverse, "decide", "not settled by the ranges", t)
     return ZERO, NOTHING
+
+
+def implied(t: Term, first: Any, second: Any, slack: Term) -> Result:
+    """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well."""
+    need(t.op == "mul" and t.finite and type(first) is int and type(second) is int
+         and 0 <= first < len(t.args) and 0 <= second < len(t.args) and first != second,
+         "implied", "not two places of a finite product", t)  # fmt: skip
+    given, told = t.args[first], t.args[second]
+    need(given.op == told.op == "indicator", "implied", "not two conditions", given, told)
+    strict = given.args[0].op == "less"
+    allowed = ("less_equal", "less") if strict else ("less_equal",)
+    need(given.args[0].op in ("less", "less_equal") and told.args[0].op in allowed,
+         "implied", "not two comparisons of one kind", given, told)  # fmt: skip
+    (a, b), (c, d) = given.args[0].args, told.args[0].args
+    gap = add(d, mul(num(-1), c), a, mul(num(-1), b))
+    need(same_polynomial(gap, slack), "implied", "not the slack between them", slack)
+    certain, used = sign(slack)
+    need(certain, "implied", "the slack is not known to be >= 0", slack)
+    return mul(*(f for place, f in enumerate(t.args) if place != second)), used
+
+
+def turned(t: Term) -> Result:
+    """[a <= b] = 1 − [b < a]  and  [a < b] = 1 − [b <= a], for finite numbers."""
+    need(t.op == "indicator" and t.args[0].op in ("less", "less_equal") and t.finite,
+         "turned", "not a comparison of finite numbers", t)  # fmt: skip
+    a, b = t.args[0].args
+    other = "less" if t.args[0].op == "less_equal" else "less_equal"
+    return add(ONE, mul(num(-1), unary("indicator", make(other, (b, a))))), NOTHING
 
 
 def equal_swap(t: Term, a: Term, b: Term) -> Result:

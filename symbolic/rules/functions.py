@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, unary
-from ..terms import Term, substitute
+from fractions import Fraction
+
+from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, number_of, power, unary
+from ..terms import Term, make, substitute
 from .base import NOTHING, Refused, Result, need
 from .polynomials import same_polynomial
 from .signs import sign
 
 __all__ = [
-    "absolute", "angle_sum", "angle_zero", "exponential", "maximum", "ordered_absolute", "parity",
-    "pythagoras", "root",
+    "absolute", "angle_sum", "angle_zero", "exponential", "exponential_of_log", "half_turn",
+    "hyperbolic", "log", "maximum", "maximum_as_choice", "ordered_absolute", "parity",
+    "pythagoras", "root", "root_of_square",
 ]  # fmt: skip
 
 
@@ -54,6 +57,23 @@ def angle_zero(t: Term) -> Result:
     return (ONE if t.op == "cos" else ZERO), NOTHING
 
 
+def half_turn(t: Term) -> Result:
+    """cos π = −1, sin π = 0, cos π/2 = 0, sin π/2 = 1."""
+    need(t.op in ("cos", "sin"), "half turn", "not a cosine or sine", t)
+    pi = make("pi")
+    if same_polynomial(t.args[0], pi):
+        return (num(-1) if t.op == "cos" else ZERO), NOTHING
+    quarter = same_polynomial(t.args[0], mul(num(Fraction(1, 2)), pi))
+    need(quarter, "half turn", "the angle is neither π nor π/2", t)
+    return (ZERO if t.op == "cos" else ONE), NOTHING
+
+
+def hyperbolic(t: Term) -> Result:
+    """tanh 0 = 0."""
+    need(t.op == "tanh" and same_polynomial(t.args[0], ZERO), "tanh", "not tanh of 0", t)
+    return ZERO, NOTHING
+
+
 def pythagoras(t: Term) -> Result:
     """sin² a = 1 − cos² a."""
     need(t.finite, "sin² + cos² = 1", "the angle may be infinite", t)
@@ -62,18 +82,66 @@ def pythagoras(t: Term) -> Result:
     return add(ONE, mul(num(-1), power(cosine, 2))), NOTHING
 
 
+def exponential_of_log(t: Term) -> Result:
+    """exp(k·log x) = x^k for x > 0 and an integer k."""
+    need(t.op == "exp", "exp of log", "not an exponential", t)
+    inner = t.args[0]
+    k, logarithm = inner.args if inner.op == "mul" and len(inner.args) == 2 else (ONE, inner)
+    times = number_of(k)
+    whole = times is not None and times.denominator == 1
+    need(logarithm.op == "log" and whole, "exp of log", "not k·log x", t)
+    x = logarithm.args[0]
+    certain, used = sign(x)
+    need(certain == 2 and x.finite, "exp of log", "x is not known to be positive", x)
+    return power(x, int(times or 0)), used
+
+
+def log(t: Term, target: Term) -> Result:
+    """log(exp x) = x;  log(Π x_k^{p_k}) = Σ p_k·log x_k for x_k > 0;  log 1 = 0."""
+    need(t.op == "log" and t.finite, "log", "not the logarithm of a finite number", t)
+    x = t.args[0]
+    if x.op == "exp":
+        need(x.args[0].finite and target is x.args[0], "log", "not the exponent", t, target)
+        return target, NOTHING
+    used = NOTHING
+    if x is ONE:
+        need(target is ZERO, "log", "log 1 is 0", target)
+        return target, used
+    parts: list[Term] = []
+    for factor in x.args if x.op == "mul" else (x,):
+        base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
+        certain, assumed = sign(base)
+        need(certain == 2, "log", "a factor is not known to be positive", base)
+        parts.append(mul(num(exponent), unary("log", base)))
+        used |= assumed
+    need(same_polynomial(target, add(*parts)), "log", "not the sum of the logarithms", target)
+    return target, used
+
+
 def root(t: Term) -> Result:
-    """(√x)² = x and (1/√x)² = 1/x for x > 0."""
+    """(√x)² = x and (1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
     square = t.op == "power" and t.data in (2, -2) and t.args[0].op == "sqrt"
     need(square and t.finite, "root", "not (√x)² of a finite x", t)
     x = t.args[0].args[0]
     certain, used = sign(x)
-    need(certain == 2, "root", "x is not known to be positive", x)
+    need(certain, "root", "x is not known to be >= 0", x)
     return power(x, 1 if t.data == 2 else -1), used
 
 
+def root_of_square(t: Term, target: Term) -> Result:
+    """√(x²) = |x|."""
+    good = t.op == "sqrt" and target.op == "abs" and t.finite and not t.shape
+    need(good, "root of a square", "not a root and an absolute value", t, target)
+    square = power(target.args[0], 2)
+    need(same_polynomial(t.args[0], square), "root of a square", "not x²", t, target)
+    return target, NOTHING
+
+
 def absolute(t: Term, target: Term) -> Result:
-    """|x| = |−x|, and |x| = x for x >= 0."""
+    """|x| = |−x|, |x| = x for x >= 0, and |x|² = x²."""
+    if t.op == "power" and t.data == 2 and t.args[0].op == "abs" and t.finite:
+        need(target is power(t.args[0].args[0], 2), "absolute value", "not x²", t, target)
+        return target, NOTHING
     need(t.op == "abs", "absolute value", "not an absolute value", t)
     x = t.args[0]
     if target.op == "abs":
@@ -113,3 +181,11 @@ def maximum(t: Term, target: Term) -> Result:
     need(t.op == "maximum" and leaves(t), "maximum", "not a maximum", t)
     need(leaves(t) == leaves(target), "maximum", "not the same numbers", t, target)
     return target, NOTHING
+
+
+def maximum_as_choice(t: Term) -> Result:
+    """max(a, b) = a where b <= a, and b elsewhere; for finite a and b."""
+    need(t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
+         "maximum as a choice", "not the maximum of two finite numbers", t)  # fmt: skip
+    a, b = t.args
+    return make("where", (make("less_equal", (b, a)), a, b)), NOTHING

@@ -87,17 +87,18 @@ def hypothesis(t: Term, left: Term, right: Term) -> Result:
 
 
 def equivariance(t: Term, sigma: Term, table: Term) -> Result:
-    """f(X[σ])[i, a] = f(X)[σ(i), a] for a function f assumed equivariant."""
+    """f(X[σ])[i, a] = f(X)[σ(i), a] for f assumed equivariant and a permutation σ or σ⁻¹."""
     need(t.op == "entry" and t.args[0].op == "call", "equivariance", "not an entry of a call", t)
     f = t.args[0]
     moved, *others = f.args
+    base = sigma.args[0] if sigma.op == "inverse" else sigma
     need(moved.op == table.op == "tabulate" and moved.shape == table.shape and
-         sigma.op == "var" and sigma.shape == (moved.args[0],) == sigma.args == f.shape[:1],
+         base.op == "var" and base.shape == (moved.args[0],) == base.args == f.shape[:1],
          "equivariance", "not a table of rows and a permutation of them", moved)  # fmt: skip
     row = fresh(moved.args[0], t, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "equivariance", "the rows are not those of the table, moved by σ", moved, table)
     need(below(t.args[1], moved.args[0]), "equivariance", "the row is out of range", t.args[1])
     plain = make("call", (table, *others), f.data, f.shape)
-    assumed = {("equivariant", make("function", data=f.data)), ("permutation", sigma)}
+    assumed = {("equivariant", make("function", data=f.data)), ("permutation", base)}
     return entry(plain, entry(sigma, t.args[1]), *t.args[2:]), frozenset(assumed)

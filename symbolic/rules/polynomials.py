@@ -1,4 +1,4 @@
-"""The ring rule: equality of polynomials in atoms, decided by SymPy's sparse rings."""
+"""Equality of polynomials in atoms, decided by SymPy's sparse rings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from sympy.polys.rings import ring as sympy_ring
 
 from ..scalars import number_of, power
 from ..terms import Term, make
-from .base import NOTHING, Refused, Result, need
-from .signs import sign
+from .base import Refused
 
-__all__ = ["ring", "same_polynomial"]
+__all__ = ["same_polynomial"]
 
 
 def _atoms(t: Term, found: dict[Term, int]) -> None:
@@ -125,14 +124,3 @@ def _inverses_as_atoms(t: Term) -> Term:
     if t.data < 0 and base.op == "power":
         return _inverses_as_atoms(power(base.args[0], t.data * base.data))
     return make("power", (_inverses_as_atoms(base),), t.data)
-
-
-def ring(t: Term, target: Term, *nonzero: Term) -> Result:
-    """Commutative ring with inverses; atoms listed in ``nonzero`` are positive by their form."""
-    assumed = NOTHING
-    for atom in nonzero:
-        certain, used = sign(atom)
-        need(certain == 2, "ring", "this was said to be nonzero and is not known positive", atom)
-        assumed |= used
-    need(same_polynomial(t, target, nonzero), "ring", "not one polynomial", t, target)
-    return target, assumed

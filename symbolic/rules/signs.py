@@ -1,82 +1,258 @@
-"""Signs that follow from the form of a number."""
+"""Signs that follow from the form of a number, and from what a statement takes as given.
+
+``facts`` holds hypotheses at hand: ("positive", A), ("nonnegative", A) of every entry of an array
+and ("nonzero", x) of a number.  A fact that is used comes back as an assumption.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
+from math import prod
 
-from ..scalars import ZERO, always_less, number_of
-from ..terms import Term, free, instantiate
+from ..scalars import ZERO, always_less, is_integer, mul, num, number_of, power
+from ..terms import Term, free, instantiate, make
 from .base import NOTHING, Assumption, fresh
+from .polynomials import same_polynomial
 
-__all__ = ["sign"]
+__all__ = ["nonzero", "sign"]
 
-
+Facts = frozenset[Assumption]
 Sign = tuple[int, frozenset[Assumption]]
+NEITHER: Sign = (0, NOTHING)
+BY_KIND = {"positive": 2, "nonnegative": 1}
 
 
 @cache
-def sign(t: Term) -> Sign:
+def sign(t: Term, facts: Facts = NOTHING) -> Sign:
     """2 if t > 0 is certain from its form, 1 if t >= 0 is, 0 if neither; with assumptions."""
     value = number_of(t)
     if value is not None:
         return (2 if value > 0 else 1 if value == 0 else 0), NOTHING
     array = t.args[0] if t.op == "entry" else t
-    if array.op == "var" and array.data[1] == "positive":
-        return 2, frozenset({("positive", array)})
-    return _SIGNS[t.op](t) if t.op in _SIGNS else (0, NOTHING)
+    if array.op == "var" and array.data[1] in BY_KIND:
+        kind = array.data[1]
+        return BY_KIND[kind], frozenset({(kind, array)})
+    if t.op == "var" and t.data[1] == "natural":
+        return 1, NOTHING
+    for kind, certain in BY_KIND.items():
+        if (kind, array) in facts:
+            return certain, frozenset({(kind, array)})
+    return _SIGNS[t.op](t, facts) if t.op in _SIGNS else NEITHER
 
 
-def _indicator(t: Term) -> Sign:
+def _indicator(t: Term, _: Facts) -> Sign:
     c = t.args[0]
     holds = c.op in ("equal", "less_equal") and c.args[0] is c.args[1]
     return (2 if holds else 1), NOTHING
 
 
-def _power(t: Term) -> Sign:
-    inner, assumed = sign(t.args[0])
+def _power(t: Term, facts: Facts) -> Sign:
+    inner, assumed = sign(t.args[0], facts)
     if not t.finite or t.data % 2:
         return (inner if t.finite else 0), assumed
+    if inner < 2:
+        apart, used = nonzero(t.args[0], facts)
+        if apart:
+            return 2, used
     return max(inner, 1), assumed
 
 
-def _root(t: Term) -> Sign:
-    return sign(t.args[0]) if t.finite else (0, NOTHING)
+def _root(t: Term, facts: Facts) -> Sign:
+    return sign(t.args[0], facts) if t.finite else NEITHER
 
 
-def _absolute(t: Term) -> Sign:
-    inner, assumed = sign(t.args[0])
+def _absolute(t: Term, facts: Facts) -> Sign:
+    inner, assumed = sign(t.args[0], facts)
     return (max(inner, 1) if t.finite else 0), assumed
 
 
-def _sum(t: Term) -> Sign:
-    """A sum of terms >= 0 is positive if one is: any, or the one at an index at hand."""
+def _exp(t: Term, _: Facts) -> Sign:
+    return (2 if t.args[0].finite else 1), NOTHING
+
+
+def _sum(t: Term, facts: Facts) -> Sign:
+    """A sum of terms >= 0 is positive if one is: any, or the one at an index at hand or at 0.
+
+    An expectation is positive if every outcome's number is; one outcome may have no weight.
+    """
     length, body = t.args
-    inner, assumed = sign(instantiate(body, fresh(length, t)))
+    inner, assumed = sign(instantiate(body, fresh(length, t, *_terms(facts))), facts)
+    if length.op == "space":
+        return inner, assumed
+    some = always_less(ZERO, length)
     if inner == 1:
-        for at in free(t):
-            if at.op == "index" and at.args[0] is length:
-                here, used = sign(instantiate(body, at))
+        for at in [*sorted(free(t), key=lambda v: v.key), ZERO]:
+            if (at is ZERO and some) or (at.op == "index" and at.args[0] is length):
+                here, used = sign(instantiate(body, at), facts)
                 if here == 2:
                     return 2, assumed | used
-    return (inner if always_less(ZERO, length) else min(inner, 1)), assumed
+    return (inner if some else min(inner, 1)), assumed
 
 
-def _add(t: Term) -> Sign:
-    parts = [sign(arg) for arg in t.args]
+def _add(t: Term, facts: Facts) -> Sign:
+    parts = [sign(arg, facts) for arg in t.args]
     signs = [s for s, _ in parts]
-    return (max(signs) if min(signs) else 0), NOTHING.union(*(a for _, a in parts))
+    if min(signs):
+        return max(signs), NOTHING.union(*(a for _, a in parts))
+    least, strict, used = _at_least(t, facts)
+    if least is None or least < 0:
+        return NEITHER
+    return (2 if least > 0 or strict else 1), used
 
 
-def _mul(t: Term) -> Sign:
-    parts = [sign(arg) for arg in t.args]
+def _mul(t: Term, facts: Facts) -> Sign:
+    """A product of numbers with known signs, where x·x counts as a square."""
+    single: list[Term] = []
+    squares: list[Term] = []
+    for arg in t.args:
+        if arg in single and t.finite:
+            single.remove(arg)
+            squares.append(power(arg, 2))
+        else:
+            single.append(arg)
+    parts = [sign(arg, facts) for arg in (*single, *squares)]
     return min(s for s, _ in parts), NOTHING.union(*(a for _, a in parts))
 
 
-_SIGNS: dict[str, Callable[[Term], Sign]] = {
-    "size": lambda _: (2, NOTHING),
-    "index": lambda _: (1, NOTHING),
-    "exp": lambda t: (2 if t.args[0].finite else 1, NOTHING),
+def _terms(facts: Facts) -> list[Term]:
+    """What the facts speak of; a name that is fresh occurs in none of it."""
+    return [term for _, term in facts]
+
+
+def _where(t: Term, facts: Facts) -> Sign:
+    (a, used), (b, more) = (sign(arg, facts) for arg in t.args[1:])
+    return (min(a, b), used | more) if t.finite else NEITHER
+
+
+def _maximum(t: Term, facts: Facts) -> Sign:
+    parts = [sign(arg, facts) for arg in t.args if arg.finite]
+    return max(parts, key=lambda part: part[0], default=NEITHER)
+
+
+def _iterate(t: Term, facts: Facts) -> Sign:
+    """A stack is positive if its start is, and every layer of a positive number."""
+    depth, start, body = t.args
+    first, used = sign(start, facts)
+    if t.shape or first < 2:
+        return NEITHER
+    layer = fresh(depth, t, *_terms(facts))
+    known = free(t).union(*map(free, _terms(facts)))
+    names = {str(v.data[0]) for v in known if v.op == "var"}
+    name = next(n for k in range(10**6) if (n := f"y{k}") not in names)
+    state = make("var", (), (name, "positive"))
+    then, more = sign(instantiate(body, layer, state), facts)
+    return (2, used | (more - {("positive", state)})) if then == 2 else NEITHER
+
+
+Bound = tuple[Fraction | None, bool, frozenset[Assumption]]
+
+
+def _at_least(t: Term, facts: Facts) -> Bound:
+    """A number that t is certainly not below, or None; and whether t is certainly above it."""
+    value = _literal(t)
+    if value is not None:
+        return value, False, NOTHING
+    if t.op == "add":
+        parts = [_at_least(arg, facts) for arg in t.args]
+        lows = [low for low, _, _ in parts if low is not None]
+        used = NOTHING.union(*(a for _, _, a in parts))
+        if len(lows) < len(parts):
+            return None, False, used
+        return sum(lows, Fraction()), any(strict for _, strict, _ in parts), used
+    scale, inner = _scaled(t)
+    literal = number_of(inner)
+    if literal is not None:
+        return scale * literal, False, NOTHING
+    if inner.op in ("cos", "sin", "tanh") and inner.finite:
+        return -abs(scale), False, NOTHING
+    if inner.op == "indicator":
+        return min(Fraction(0), scale), False, NOTHING
+    if t.op == "exp" and t.finite:
+        certain, used = sign(t.args[0], facts)
+        above = certain == 2 or (not certain and t.args[0].finite)
+        return Fraction(1 if certain else 0), above, used
+    if t.op == "size":
+        return Fraction(1), False, NOTHING
+    certain, used = sign(t, facts)
+    return (Fraction(0) if certain else None), certain == 2, used
+
+
+def _literal(t: Term) -> Fraction | None:
+    """The value of a product of literal numbers, or None."""
+    factors = [number_of(x) for x in (t.args if t.op == "mul" else (t,))]
+    known = [x for x in factors if x is not None]
+    return prod(known, start=Fraction(1)) if len(known) == len(factors) else None
+
+
+def _scaled(t: Term) -> tuple[Fraction, Term]:
+    """(c, x) for c·x with a literal c; (1, t) for any other number."""
+    scale = number_of(t.args[0]) if t.op == "mul" and len(t.args) == 2 else None
+    return (Fraction(1), t) if scale is None else (scale, t.args[1])
+
+
+@cache
+def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, frozenset[Assumption]]:
+    """Whether t is certainly not 0, with assumptions.
+
+    The cosine of a rational number is not 0, nor is the sine of one that is not 0: π is irrational.
+    """
+    value = number_of(t)
+    if value is not None:
+        return value != 0, NOTHING
+    certain, used = sign(t, facts) if t.op != "power" else _positive_base(t, facts)
+    if certain == 2:
+        return True, used
+    for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
+        kind, x = fact
+        if kind != "nonzero" or x.shape:
+            continue
+        opposite = mul(num(-1), x)
+        if x is t or (t.finite and (same_polynomial(t, x) or same_polynomial(t, opposite))):
+            return True, frozenset({fact})
+    if not t.finite:
+        return False, NOTHING
+    if t.op == "mul":
+        parts = [nonzero(arg, facts) for arg in t.args]
+        return all(p for p, _ in parts), NOTHING.union(*(a for _, a in parts))
+    if t.op in ("power", "abs"):
+        return nonzero(t.args[0], facts)
+    if t.op == "cos" and _is_rational(t.args[0]):
+        return True, NOTHING
+    if t.op == "sin" and _is_rational(t.args[0]):
+        return nonzero(t.args[0], facts)
+    return False, NOTHING
+
+
+def _positive_base(t: Term, facts: Facts) -> Sign:
+    """The sign of a power, from that of its base."""
+    inner, used = sign(t.args[0], facts)
+    return (inner, used) if t.finite else NEITHER
+
+
+def _is_rational(t: Term) -> bool:
+    """A polynomial in naturals with rational coefficients."""
+    if t.op in ("add", "mul"):
+        return all(map(_is_rational, t.args))
+    return number_of(t) is not None or is_integer(t)
+
+
+def _carried(t: Term, facts: Facts) -> Sign:
+    """Entries of an array in another place or shape have the sign that all its entries have."""
+    return sign(t.args[0], facts)
+
+
+CARRIED = (
+    "named", "broadcast", "permute", "new axis", "reshape", "pick", "slice", "gather", "entry",
+    "row",
+)  # fmt: skip
+
+_SIGNS: dict[str, Callable[[Term, Facts], Sign]] = dict.fromkeys(CARRIED, _carried) | {
+    "size": lambda _, __: (2, NOTHING),
+    "pi": lambda _, __: (2, NOTHING),
+    "index": lambda t, _: (0 if t.args[0].op == "space" else 1, NOTHING),
+    "exp": _exp,
     "indicator": _indicator,
     "power": _power,
     "sqrt": _root,
@@ -84,4 +260,7 @@ _SIGNS: dict[str, Callable[[Term], Sign]] = {
     "sum": _sum,
     "add": _add,
     "mul": _mul,
+    "where": _where,
+    "maximum": _maximum,
+    "iterate": _iterate,
 }

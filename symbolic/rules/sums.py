@@ -1,4 +1,8 @@
-"""Finite sums: linearity, exchange, splitting an axis, contraction."""
+"""Finite sums: linearity, exchange, splitting an axis, contraction.
+
+A sum over a probability space is an expectation.  Linearity, exchange and the expectation of a
+constant hold for it; every other rule asks for a length that is a natural number and refuses it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from ..scalars import (
     below,
     entry,
     integer,
+    is_integer,
     mul,
     num,
     number_of,
@@ -21,15 +26,16 @@ from ..terms import Term, bind, free, instantiate, make, substitute
 from .base import NOTHING, Refused, Result, fresh, need
 
 __all__ = [
-    "closed", "constant", "cut", "delta", "distribute", "exchange", "factor", "opened",
-    "orthogonal", "radix", "reindex", "unroll",
+    "closed", "constant", "count", "cut", "delta", "distribute", "exchange", "factor", "opened",
+    "orthogonal", "radix", "reflect", "reindex", "standard", "unroll",
 ]  # fmt: skip
 
 
-def opened(t: Term, rule: str) -> tuple[Term, Term, Term]:
+def opened(t: Term, rule: str, *, expectation: bool = False) -> tuple[Term, Term, Term]:
     """(length, a fresh index, the body at that index) of a sum."""
     need(t.op == "sum", rule, "not a sum", t)
-    need(always_less(num(-1), t.args[0]), rule, "the length is not a natural number", t.args[0])
+    counted = always_less(num(-1), t.args[0]) or (expectation and t.args[0].op == "space")
+    need(counted, rule, "the length is not a natural number", t.args[0])
     variable = fresh(t.args[0], t)
     return t.args[0], variable, instantiate(t.args[1], variable)
 
@@ -41,14 +47,14 @@ def closed(length: Term, variable: Term, body: Term) -> Term:
 
 def distribute(t: Term) -> Result:
     """Σ (a + b) = Σ a + Σ b, for finite bodies."""
-    length, j, body = opened(t, "distribute")
+    length, j, body = opened(t, "distribute", expectation=True)
     need(body.op == "add" and body.finite, "distribute", "the body is not a finite sum", t)
     return add(*(closed(length, j, part) for part in body.args)), NOTHING
 
 
 def factor(t: Term, count: Any) -> Result:
     """Σ_j c·f(j) = c·Σ_j f(j) for the first ``count`` factors, the same for all j."""
-    length, j, body = opened(t, "factor")
+    length, j, body = opened(t, "factor", expectation=True)
     need(type(count) is int and count > 0, "factor", "not a number of factors", t)
     factors = body.args if body.op == "mul" else (body,)
     outside, inside = factors[:count], factors[count:]
@@ -58,15 +64,15 @@ def factor(t: Term, count: Any) -> Result:
 
 
 def constant(t: Term) -> Result:
-    """Σ_{j<n} 1 = n, and a sum of zeros is 0."""
-    length, _, body = opened(t, "constant")
+    """Σ_{j<n} 1 = n, and a sum of zeros is 0; the expectation of 1 is 1."""
+    length, _, body = opened(t, "constant", expectation=True)
     need(body in (ONE, ZERO), "constant", "the body is neither 1 nor 0", t)
-    return (length if body is ONE else ZERO), NOTHING
+    return (body if body is ZERO or length.op == "space" else length), NOTHING
 
 
 def exchange(t: Term) -> Result:
     """Σ_j Σ_k f = Σ_k Σ_j f."""
-    length, j, body = opened(t, "exchange")
+    length, j, body = opened(t, "exchange", expectation=True)
     need(body.op == "sum", "exchange", "not a double sum", t)
     need(j not in free(body.args[0]), "exchange", "the inner length depends on the outer index", t)
     k = fresh(body.args[0], j, t)
@@ -128,6 +134,13 @@ def cut(t: Term, first: Term) -> Result:
     ), NOTHING
 
 
+def reflect(t: Term) -> Result:
+    """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
+    length, j, body = opened(t, "reflect")
+    other = integer(add(length, num(-1), mul(num(-1), j)))
+    return closed(length, j, substitute(body, j, other)), NOTHING
+
+
 def unroll(t: Term) -> Result:
     """A sum over an axis of literal length, written out."""
     length, j, body = opened(t, "unroll")
@@ -136,6 +149,38 @@ def unroll(t: Term) -> Result:
     need(natural and body.finite, "unroll", "the length is not a literal", t)
     assert count is not None
     return add(*(substitute(body, j, num(k)) for k in range(int(count)))), NOTHING
+
+
+def standard(t: Term) -> Result:
+    """E z[ω, i]·z[ω, j] = [i = j] and E z[ω, i] = 0 for z given as standard."""
+    length, w, body = opened(t, "standard", expectation=True)
+    pair = body.args if body.op == "mul" else (body,)
+    need(len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair),
+         "standard", "not one or two entries of random numbers", t)  # fmt: skip
+    z = pair[0].args[0]
+    need(length.op == "space", "standard", "not over the outcomes of an experiment", length)
+    need(z.op == "var" and z.data[1] == "standard" and z.shape[0] is length,
+         "standard", "not over the outcomes of random numbers", t)  # fmt: skip
+    need(all(x.args[0] is z and x.args[1] is w and w not in free(x.args[2]) for x in pair),
+         "standard", "not entries at the one outcome", t)  # fmt: skip
+    need(all(below(x.args[2], z.shape[1]) for x in pair), "standard", "out of range", t)
+    used = frozenset({("standard", z)})
+    if len(pair) == 1:
+        return ZERO, used
+    return unary("indicator", make("equal", (pair[0].args[2], pair[1].args[2]))), used
+
+
+def count(t: Term) -> Result:
+    """Σ_{k<n} [k <= m] = m + 1 for 0 <= m < n;  Σ_{k<n} [k < m] = m for 0 <= m <= n."""
+    length, k, body = opened(t, "count")
+    good = body.op == "indicator" and body.args[0].op in ("less", "less_equal")
+    need(good and body.args[0].args[0] is k and k not in free(body.args[0].args[1]),
+         "count", "not a sum of [k <= m] or [k < m]", t)  # fmt: skip
+    last = body.args[0].args[1]
+    total = last if body.args[0].op == "less" else integer(add(last, ONE))
+    fits = is_integer(total) and below(total, integer(add(length, ONE)))
+    need(fits, "count", "m may leave the axis", t)
+    return total, NOTHING
 
 
 def orthogonal(t: Term) -> Result:

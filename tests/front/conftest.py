@@ -15,6 +15,8 @@ from attnproof.numeric.measurement import Measurement
 from attnproof.symbolic.statement import Statement
 
 WriteTheorem = Callable[..., Path]
+WriteLedger = Callable[..., Path]
+WriteDemonstration = Callable[..., Path]
 
 TRUE = '''"""Addition commutes."""
 
@@ -60,6 +62,68 @@ def write_theorem(tmp_path: Path) -> WriteTheorem:
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.py"
         path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+DOCUMENT = """
+[document]
+id = "900"
+title = "Notes on addition"
+kind = "notes"
+"""
+
+CLAIM = """
+[[claim]]
+id = "Z1"
+place = "page 1"
+origin = "document"
+kind = "theorem"
+says = "Addition of numbers commutes."
+printed = ["addition-commutes"]
+expected = "true as written"
+"""
+
+DEMONSTRATION = '''"""Two and two."""
+
+from attnproof.numeric.demonstration import Row, demonstration
+
+
+@demonstration("Two and two", claims=("Z1",), remark="By hand.")
+def two_and_two() -> list[Row]:
+    """The sum, computed again."""
+    return [Row("the sum", 2 + 2, printed=4), Row("the product", 2 * 2)]
+'''
+
+
+@pytest.fixture
+def claim() -> str:
+    """The table of a small claim, as a ledger has it."""
+    return CLAIM
+
+
+@pytest.fixture
+def write_ledger(tmp_path: Path) -> WriteLedger:
+    """Writes ``claims/900.toml`` with these claims and gives its path."""
+
+    def write(*claims: str, document: str = DOCUMENT, name: str = "900") -> Path:
+        path = tmp_path / "claims" / f"{name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join((document, *(claims or (CLAIM,)))), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def write_demonstration(tmp_path: Path) -> WriteDemonstration:
+    """Writes ``demonstrations/two_and_two.py``, with a text replaced by another."""
+
+    def write(old: str = "", new: str = "", name: str = "two_and_two") -> Path:
+        path = tmp_path / "demonstrations" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(DEMONSTRATION.replace(old, new) if old else DEMONSTRATION, "utf-8")
         return path
 
     return write

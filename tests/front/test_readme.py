@@ -10,6 +10,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.records import Results
+from attnproof.terminal import SIGNS
 
 WriteTheorem = Callable[..., Path]
 Output = pytest.CaptureFixture[str]
@@ -64,7 +65,24 @@ def test_the_links_of_the_readme_lead_somewhere(readme: str, root: Path) -> None
 
 def test_every_command_of_the_readme_is_one(readme: str, capsys: Output) -> None:
     commands = set(re.findall(r"`attnproof ([a-z]+)[^`]*`", readme))
-    assert commands == {"list", "show", "run", "schema"}
+    assert commands == {"list", "show", "claims", "run", "schema"}
     for command in commands:
         assert main([command, "--help"]) == 0
         assert f"attnproof {command}" in capsys.readouterr().out
+
+
+def test_the_claim_of_the_readme_is_one(
+    readme: str, capsys: Output, tmp_path: Path, write_theorem: WriteTheorem,
+    write_ledger: Callable[..., Path],
+) -> None:  # fmt: skip
+    (text,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    write_theorem("addition_commutes")
+    write_ledger(text.replace('"B1"', '"Z1"'))
+    assert main(["claims", "Z1", "--theorems", str(tmp_path)]) == 0
+    assert "1 claim: 1 false as written; 1 as expected." in capsys.readouterr().out
+
+
+def test_the_verdicts_of_the_readme_are_those_of_the_checker(readme: str) -> None:
+    for verdict, sign in SIGNS.items():
+        if verdict not in ("reproduced", "differs", "failed"):
+            assert f"\n| {sign} {verdict} |" in readme

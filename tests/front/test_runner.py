@@ -45,7 +45,9 @@ def test_the_numbers_are_asked_for_with_the_options_of_the_run(
     catalogue = load_catalogue([write_theorem("addition_commutes")]).select(["mine"])
     run(catalogue, Options(scale="small", device="cpu", dtypes=("float64",), seed=7))
     wanted = {"scale": "small", "device": "cpu", "dtypes": ("float64",), "seed": 7}
-    assert numbers.asked == [wanted, wanted]
+    assert numbers.asked == [
+        {**wanted, "expected": "proved"}, {**wanted, "expected": "refuted"},
+    ]  # fmt: skip
 
 
 def test_a_twin_that_passes_in_numbers_is_a_failure(
@@ -152,8 +154,8 @@ def test_several_processes_keep_the_order_and_the_verdicts(write_theorem: WriteT
     catalogue = load_catalogue([folder]).select(["mine"])
     heard: list[str] = []
 
-    def tell(outcome: TheoremRecord | BrokenFile) -> None:
-        heard.append(outcome.id if isinstance(outcome, TheoremRecord) else outcome.file)
+    def tell(outcome: runner.Outcome) -> None:
+        heard.append(outcome.file if isinstance(outcome, BrokenFile) else outcome.id)
 
     results = run(catalogue, Options(numeric=False, jobs=2), tell=tell)
     assert [record.id for record in results.theorems] == sorted(names)

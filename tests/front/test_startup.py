@@ -23,7 +23,9 @@ def loaded(root: Path, *arguments: str) -> set[str]:
     return HEAVY & set(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["list"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["claims", "--help"], ["list"], ["--version"]]
+)
 def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> None:
     assert loaded(root, *arguments) == set()
 

@@ -21,6 +21,9 @@ ALLOWED = {
     "symbolic": {"sympy", "flint", "numpy", "array_api_compat"},
     "definitions": {"attnproof.symbolic", "array_api_compat"},
     "theorems": {"attnproof.symbolic", "array_api_compat"},
+    "demonstrations": {
+        "attnproof.numeric.demonstration", "attnproof.theorems.definitions", "numpy",
+    },
     "numeric": {
         "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
         "array_api_compat", "transformers",
@@ -48,10 +51,10 @@ def imported(text: str, module: str, *, package: bool = False) -> Iterator[str]:
 
 
 def layer_of(module: str) -> str:
-    """The layer of a module; the definitions are one that numeric may use."""
+    """The layer of a module; definitions and demonstrations are theorems only by their folder."""
     parts = module.split(".")
-    if parts[:3] == [FRONT, "theorems", "definitions"]:
-        return "definitions"
+    if parts[:2] == [FRONT, "theorems"] and parts[2:3] in (["definitions"], ["demonstrations"]):
+        return parts[2]
     return parts[1] if parts[1:2] and parts[1] in LAYERS else FRONT
 
 
@@ -60,7 +63,8 @@ def wrong_way(text: str, module: str, *, package: bool = False) -> list[str]:
     layer = layer_of(module)
     if layer == FRONT:
         return []
-    own = "attnproof.theorems.definitions" if layer == "definitions" else f"attnproof.{layer}"
+    inner = layer in ("definitions", "demonstrations")
+    own = f"attnproof.theorems.{layer}" if inner else f"attnproof.{layer}"
     allowed = {own, *ALLOWED[layer]}
     return [
         name
@@ -98,6 +102,8 @@ def test_imports_run_one_way(root: Path) -> None:
         ("from attnproof.numeric.check import measure", "attnproof.theorems.softmax.x"),
         ("from attnproof import measure", "attnproof.theorems.softmax.x"),
         ("from ..softmax.x import statement", "attnproof.theorems.definitions.attention"),
+        ("import numpy", "attnproof.theorems.softmax.x"),
+        ("import torch", "attnproof.theorems.demonstrations.x"),
         ("def f():\n    import torch", "attnproof.symbolic.kernel"),
         ("import symbolic.kernel", "attnproof.numeric.check"),
         ("from symbolic import kernel", "attnproof.symbolic.prove"),
@@ -114,6 +120,7 @@ def test_a_wrong_import_is_caught(text: str, module: str) -> None:
         ("from ..terms import Term", "attnproof.symbolic.normal_form.sums"),
         ("from ..symbolic.terms import Term", "attnproof.numeric.check"),
         ("from attnproof import equal, theorem", "attnproof.theorems.softmax.x"),
+        ("import numpy", "attnproof.theorems.demonstrations.x"),
     ],
 )
 def test_a_right_import_is_not(text: str, module: str) -> None:
@@ -133,7 +140,8 @@ def test_deciding_every_theorem_never_loads_torch(root: Path) -> None:
     code = (
         "from attnproof import decide, load_catalogue\n"
         "for entry in load_catalogue().entries:\n"
-        "    decide(entry.theorem.statement, refuting=False)\n"
+        "    for statement in entry.statements:\n"
+        "        decide(statement, refuting=False)\n"
     )
     assert torch_after(root, ["attnproof"], code) == "False"
 

@@ -51,7 +51,10 @@ def test_nothing_but_attnproof_lands_in_site_packages(wheel: Path) -> None:
 def test_an_installed_wheel_finds_its_theorems(root: Path, wheel: Path, tmp_path: Path) -> None:
     ZipFile(wheel).extractall(tmp_path)
     files = list((root / "theorems").glob("*/*.py"))
-    wanted = [f for f in files if f.name != "__init__.py" and f.parent.name != "definitions"]
+    others = ("definitions", "demonstrations")
+    wanted = [f for f in files if f.name != "__init__.py" and f.parent.name not in others]
+    documents = list((root / "theorems").glob("claims/*.toml"))
+    assert documents
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import attnproof, attnproof.symbolic.kernel as kernel\n"
@@ -59,10 +62,11 @@ def test_an_installed_wheel_finds_its_theorems(root: Path, wheel: Path, tmp_path
         "assert kernel.__file__.startswith(sys.argv[1]), kernel.__file__\n"
         "found = attnproof.load_catalogue()\n"
         "assert not found.broken, found.broken\n"
-        "print(len(found.entries))\n"
+        "from attnproof.ledger import load_ledger\n"
+        "print(len(found.entries), len(load_ledger(found).documents))\n"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code, str(tmp_path)],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stdout.strip() == str(len(wanted)), done.stderr
+    assert done.stdout.strip() == f"{len(wanted)} {len(documents)}", done.stderr

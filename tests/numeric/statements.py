@@ -10,8 +10,9 @@ from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import ROW_AXIS, pairs
 from attnproof.numeric.walk import Replacement, never
+from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import frequencies, permutation, positions, real, sizes
-from attnproof.symbolic.statement import Statement, equal
+from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention
 from attnproof.theorems.definitions.rotary import rotate_half
 

@@ -14,7 +14,7 @@ from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import llama_rotary
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.walk import Replacement
-from attnproof.symbolic.statement import equal
+from attnproof.symbolic.claim import equal
 from attnproof.theorems.definitions.rotary import rotate_half
 from tests.numeric.statements import (
     CPU,

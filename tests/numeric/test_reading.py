@@ -8,10 +8,11 @@ import torch
 
 from attnproof.numeric.devices import DeviceAbsent, UnknownDtype, chosen, devices, dtype_named
 from attnproof.numeric.implementations.eager import SOFTMAX
-from attnproof.numeric.sample import draw
+from attnproof.numeric.sample import distance, draw
 from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
 from attnproof.numeric.torch_reading import TorchReading
 from attnproof.numeric.walk import Rows, TooLarge
+from attnproof.symbolic.claim import equal, iterate
 from attnproof.symbolic.givens import (
     boolean,
     frequencies,
@@ -22,7 +23,7 @@ from attnproof.symbolic.givens import (
     real,
     sizes,
 )
-from attnproof.symbolic.statement import Statement, equal, iterate
+from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, causal, masked_attention
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
 from attnproof.theorems.definitions.sinusoidal import sinusoidal
@@ -172,11 +173,13 @@ def test_a_list_of_different_indices_is_shorter_than_its_range() -> None:
 
 
 def test_what_is_not_quite_orthogonal_carries_its_distance() -> None:
-    from attnproof.numeric.sample import _distance_to_orthogonal
-
     g = torch.linalg.qr(torch.eye(8, dtype=torch.float64) + 0.3).Q
-    assert float(_distance_to_orthogonal(g).max()) < 1e-13
-    assert float(_distance_to_orthogonal(g * (1 + 1e-6)).min()) > 1e-6
+    assert distance("orthogonal", g) < 1e-13
+    assert distance("orthogonal", g * (1 + 1e-6)) > 1e-6
+    signs = torch.tensor([[1.0, 1], [-1, 1], [1, -1], [-1, -1]]).double()
+    assert distance("standard", signs) < 1e-13
+    assert distance("standard", signs * (1 + 1e-6)) > 1e-6
+    assert distance("standard", signs + 1e-6) > 1e-6
 
 
 def test_what_is_absent_is_told_with_what_is_present() -> None:

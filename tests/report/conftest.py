@@ -8,9 +8,14 @@ import pytest
 
 from attnproof.records import (
     BrokenFile,
+    ClaimRecord,
+    DecidingRecord,
     DefinitionRecord,
+    DemonstrationRecord,
+    DocumentRecord,
     Formula,
     GivenRecord,
+    IllTypedEvidence,
     LinkRecord,
     Machine,
     MeasuredEvidence,
@@ -18,10 +23,12 @@ from attnproof.records import (
     ProvedEvidence,
     RefutedEvidence,
     Results,
+    RowRecord,
     SizeRecord,
     TheoremRecord,
     TwinRecord,
     UndecidedEvidence,
+    UseRecord,
     WitnessRecord,
 )  # fmt: skip
 
@@ -32,7 +39,7 @@ FORMULA = Formula(
 LEFT, RIGHT = (Formula(latex=t, text=t) for t in ("Q K", r"\frac{K}{2}"))
 
 PROVED = ProvedEvidence(
-    says="", steps=94, rules={"reindex": 2},
+    says="", steps=95, rules={"reindex": 2, "entry": 92, "ring": 1},
     assumptions=("sigma is a permutation",), readings=("the sum sigma is not 0",), seconds=0.1,
 )  # fmt: skip
 UNDECIDED = UndecidedEvidence(says="", why="no witness was found in 400 tries", seconds=1.0)
@@ -117,6 +124,108 @@ FALSE = THEOREM.model_copy(
         "chain": (), "evidence": (REFUTED,),
     }
 )  # fmt: skip
+
+
+ILL_TYPED = THEOREM.model_copy(
+    update={
+        "id": "an-ill-typed-one", "title": "An ill-typed one", "verdict": "ill-typed",
+        "expected": "ill-typed", "chain": (), "sizes": (),
+        "statement": Formula(latex="", text="equal(Q @ g, Q)"),
+        "evidence": (IllTypedEvidence(says="", error="n is not d", seconds=0.0),),
+    }
+)  # fmt: skip
+INDUCTION = THEOREM.model_copy(
+    update={
+        "id": "one-by-induction", "title": "One by induction", "claims": ("G1", "Z9"),
+        "chain": tuple(
+            LinkRecord.model_validate(
+                {"says": "powers", "opens": opens, "reason": "", "left": LEFT, "right": RIGHT,
+                 "relation": relation, "steps": 4, "rules": {"unroll": 4}, "seconds": 0.1,
+                 "proved": True}
+            )
+            for opens, relation in (
+                ("By induction on m. For m = 0:", "="), ("From m to m + 1:", ">="), ("But", "!="),
+            )
+        ),
+        "evidence": (
+            ProvedEvidence(
+                says="powers", steps=13, rules={"unroll": 12, "induction": 1}, assumptions=(
+                    "phi(0) = eye(d)", "c is nonnegative", "sum(x) > 0",
+                ), seconds=0.1,
+                uses=(
+                    UseRecord(formula=LEFT, source=""), UseRecord(formula=RIGHT, source="linear"),
+                ),
+            ),
+            measurement(),
+        ),
+    }
+)  # fmt: skip
+
+
+def deciding(theorem: str, role: str, verdict: str, **more: object) -> DecidingRecord:
+    """A statement that decides a claim."""
+    return DecidingRecord.model_validate(
+        {"id": theorem, "conclusion": "", "twin": False, "role": role, "verdict": verdict,
+         "known": "n = 2", **more}
+    )  # fmt: skip
+
+
+def claim(name: str, verdict: str, *statements: DecidingRecord, **more: object) -> ClaimRecord:
+    """A claim of the document 003."""
+    return ClaimRecord.model_validate(
+        {"id": name, "document": "003", "place": f"Lemma {name}", "origin": "document",
+         "kind": "theorem", "says": f"The claim {name} about X ∈ ℝ^{{n×d}}.", "verdict": verdict,
+         "expected": verdict, "ok": True, "why": (), "evidence": "", "statements": statements,
+         "demonstrations": (), "correction": "", "mends": "", "unstated": "", "reason": "", **more}
+    )  # fmt: skip
+
+
+DEMONSTRATION = DemonstrationRecord(
+    id="the-weights", title="The weights", says="Seed 42.", remark="No seed is set there.",
+    claims=("G5",), outcome="differs", ok=True, why=(), seconds=0.1,
+    rows=(
+        RowRecord(says="A_0", ours="-0.5\n1.0", printed="-0.5\n1.0", agrees=True,
+                  expected_to_differ=False),
+        RowRecord(says="B", ours="1", printed="2", agrees=False, expected_to_differ=True),
+        RowRecord(says="C", ours="3", printed=None, agrees=None, expected_to_differ=False),
+    ),
+)  # fmt: skip
+ORDER = THEOREM.id
+CLAIMS = (
+    claim("G1", "true as written",
+          deciding("one-by-induction", "printed", "proved", conclusion="powers"),
+          deciding("one-by-induction", "printed", "proved", conclusion="sums")),
+    claim("G2", "false as written", deciding(ORDER, "printed", "refuted", twin=True),
+          deciding(ORDER, "corrected", "proved"), correction="Both, by one permutation."),
+    claim("G3", "true under a stated correction",
+          deciding("an-ill-typed-one", "printed", "ill-typed"),
+          deciding(ORDER, "corrected", "proved"), correction="g has ℓ rows.", mends="type"),
+    claim("G4", "false as written", deciding("a-false-one", "disproof", "proved"),
+          unstated="It names no axis."),
+    claim("G5", "true as written", demonstrations=("the-weights",), kind="numeric-demo"),
+    claim("G6", "true as written", demonstrations=("the-weights",), origin="cross"),
+    claim("G7", "undecided", deciding("nowhere", "printed", "undecided"), ok=False,
+          why=("expected true as written, is undecided",), reason="A rule is missing."),
+    claim("G8", "not checkable", reason="A taste."),
+)  # fmt: skip
+
+
+@pytest.fixture
+def ledger(results: Results) -> Results:
+    """A run with the claims of a document as well, and an empty document."""
+    documents = (
+        DocumentRecord(id="003", title="Notes on <attention>", kind="expository notes"),
+        DocumentRecord(id="004", title="A blog post", kind="blog post"),
+    )
+    other = claim("R1", "true as written").model_copy(update={"document": "004"})
+    return results.model_copy(
+        update={
+            "documents": (*documents, DocumentRecord(id="005", title="Empty", kind="note")),
+            "claims": (*CLAIMS, other),
+            "demonstrations": (DEMONSTRATION,),
+            "theorems": (*results.theorems, ILL_TYPED, INDUCTION),
+        }
+    )
 
 
 @pytest.fixture

@@ -7,10 +7,12 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from markupsafe import Markup
 
 from attnproof.catalogue import load_catalogue
+from attnproof.ledger import load_ledger
 from attnproof.records import MeasuredEvidence, Results
-from attnproof.report import view
+from attnproof.report import view, words
 from attnproof.report.figure import ratio, ratio_dot
 from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
 from attnproof.report.formula import mathml
@@ -79,11 +81,29 @@ def test_numbers_as_a_person_writes_them() -> None:
     assert view.scientific(0.003) == "0.003"
     assert view.scientific("non-finite") == "non-finite"
     assert view.scientific(None) == "not measured"
-    assert view.minus("left - right is -0.4, R-0") == "left − right is −0.4, R-0"
+    assert words.minus("left - right is -0.4, R-0") == "left − right is −0.4, R-0"
     assert view.axis_latex("2·B + ell") == r"2\,B + \ell"
-    assert view.prose("R_{n−m} k_j <a_table_b>") == (
-        "R<sub>n−m</sub> k<sub>j</sub> &lt;a_table_b&gt;"
-    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("R_{n−m} k_j <a_table_b>", "R<sub>n−m</sub> k<sub>j</sub> &lt;a_table_b&gt;"),
+        ("W_Q^h QW_Q", "W<sub>Q</sub><sup>h</sup> QW<sub>Q</sub>"),
+        ("S_Kᵀ Xᵀ g^{−ᵀ}", "S<sub>K</sub><sup>T</sup> X<sup>T</sup> g<sup>−T</sup>"),
+        ("X ∈ ℝ^{n×d}, x ∈ ℝ^d", "X ∈ ℝ<sup>n×d</sup>, x ∈ ℝ<sup>d</sup>"),
+        ("M^j x, M^{j−1} x, M^(m+1), 10^−4",
+         "M<sup>j</sup> x, M<sup>j−1</sup> x, M<sup>m+1</sup>, 10<sup>−4</sup>"),
+        ("e^{h(q, k_i)}", "e<sup>h(q, k<sub>i</sub>)</sup>"),
+        ("SoftMax(x)_i, Att_α", "SoftMax(x)<sub>i</sub>, Att<sub>α</sub>"),
+        ("x_1, .., x_n; a..b", "x<sub>1</sub>, …, x<sub>n</sub>; a..b"),
+        ("1 <= n, a != b", "1 ≤ n, a ≠ b"),
+        ("multi_head, log_base, a_of", "multi_head, log_base, a_of"),
+        ("A_ij, w\u0304_b", "A<sub>ij</sub>, w\u0304<sub>b</sub>"),
+    ],
+)  # fmt: skip
+def test_words_have_real_indices(text: str, shown: str) -> None:
+    assert words.prose(text) == shown
 
 
 def test_measurements_of_like_conditions_stand_together(results: Results) -> None:
@@ -112,14 +132,27 @@ def test_the_font_draws_every_character_of_the_catalogue() -> None:
     pytest.importorskip("fontTools")
     texts = [text for text, _ in NOTATION]
     for entry in load_catalogue().entries:
-        for statement in (entry.theorem.statement, entry.theorem.twin):
+        for statement in entry.statements:
             texts.append(statement_latex(statement))
             texts += givens_latex(statement.givens).values()
             for claim in statement.claims.values():
                 texts += [latex(link.term) for link in claim.links]
     held = glyphs(MATH)
+    texts.append(r"\mathbb{E} \mathbb{N} \mathbb{R}")
     missing = {c for text in texts for c in drawn(text) if ord(c) not in held}
     assert missing == set()
+
+
+def test_the_faces_draw_every_character_of_the_ledger() -> None:
+    pytest.importorskip("fontTools")
+    held = set[int]().union(*(glyphs(name) for *_, name in FACES))
+    ledger = load_ledger(load_catalogue())
+    told = [getattr(c, part) for c in ledger.claims for part in ("says", "place", "correction")]
+    told += [document.title for document in ledger.documents]
+    told = [Markup(words.prose(text)).striptags() for text in told]
+    drawn_ = {character for text in told for character in text if not character.isspace()}
+    assert len(told) > 100
+    assert {c for c in drawn_ if ord(c) not in held} == set()
 
 
 def test_the_font_check_sees_what_is_missing() -> None:

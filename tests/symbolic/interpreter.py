@@ -20,6 +20,7 @@ __all__ = ["Undefined", "World", "close_to"]
 
 Env = tuple[Any, ...]
 BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
+OUTCOMES = 8
 
 
 class Undefined(Exception):
@@ -58,7 +59,9 @@ class World:
         return self.known[place]
 
     def length(self, t: Term) -> int:
-        """The value of an axis length."""
+        """The value of an axis length; a probability space has finitely many outcomes here."""
+        if t.op == "space":
+            return OUTCOMES
         value = self(t)
         if value != int(value) or value < 0:
             raise Undefined(f"an axis of length {value}")
@@ -70,10 +73,16 @@ class World:
     def draw(self, t: Term) -> Any:
         """A value for a variable, by its kind."""
         if t.op == "index":
-            if not (count := self.length(t.args[0])):
+            length = t.args[0]
+            count = self.length(length) if length.op == "space" else math.ceil(self(length))
+            if count < 1:
                 raise Undefined("an index of an empty axis")
             return int(self.random.integers(count))
         kind, shape = t.data[1], self.shape(t)
+        if kind == "natural":
+            return int(self.random.integers(4))
+        if kind == "standard":
+            return _standard(self.random, *shape)
         if kind in ("permutation", "injection", "index map"):
             (count,), below = shape, self.length(t.args[0])
             if below == 0 or (kind != "index map" and count > below):
@@ -83,7 +92,8 @@ class World:
             return self.random.integers(2, size=shape).astype(bool)
         if kind == "orthogonal":
             return np.linalg.qr(self.random.normal(size=shape))[0]
-        quarters = self.random.integers(1 if kind == "positive" else -8, 9, size=shape) / 4
+        least = {"positive": 1, "nonnegative": 0}.get(kind, -8)
+        quarters = self.random.integers(least, 9, size=shape) / 4
         return quarters if shape else float(quarters)
 
     def compute(self, t: Term, env: Env) -> Any:
@@ -103,17 +113,20 @@ class World:
         return result
 
     def binder(self, t: Term, env: Env) -> Any:
-        count = self.length(t.args[0])
         body = t.args[-1]
+        if t.op == "iterate":
+            state = self(t.args[1], env)
+            for layer in range(max(0, math.ceil(self(t.args[0], env)))):
+                state = self(body, (*env, layer, state))
+            return state
+        count = self.length(t.args[0])
         if t.op == "sum":
-            return sum((self(body, (*env, i)) for i in range(count)), 0.0)
+            total = sum((self(body, (*env, i)) for i in range(count)), 0.0)
+            return total / OUTCOMES if t.args[0].op == "space" else total
         if t.op == "tabulate":
             rows = [self(body, (*env, i)) for i in range(count)]
             return np.array(rows).reshape((count, *self.shape(body)))
-        state = self(t.args[1], env)
-        for layer in range(count):
-            state = self(body, (*env, layer, state))
-        return state
+        raise AssertionError(t.op)
 
     # leaves and integers
 
@@ -125,6 +138,9 @@ class World:
         if name not in self.sizes:
             self.sizes[name] = int(self.random.integers(1, self.largest + 1))
         return self.sizes[name]
+
+    def op_space(self, _: Term, __: Env) -> int:
+        return 1
 
     def op_pi(self, _: Term, __: Env) -> float:
         return math.pi
@@ -162,15 +178,24 @@ class World:
         return np.expand_dims(self(t.args[0], env), t.data)
 
     def op_pick(self, t: Term, env: Env) -> Any:
-        return np.take(self(t.args[0], env), int(self(t.args[1], env)), axis=t.data)
+        return self.taken(self(t.args[0], env), self(t.args[1], env), t.data)
+
+    def taken(self, values: Any, at: Any, axis: Any) -> Any:
+        """The slices of an array at these places, each of which must be on the axis."""
+        places = np.asarray(at)
+        whole = places.astype(int)
+        if ((places != whole) | (whole < 0) | (whole >= values.shape[axis])).any():
+            raise Undefined(f"out of range: {places}")
+        return np.take(values, whole, axis=axis)
 
     def op_slice(self, t: Term, env: Env) -> Any:
         axis, step = t.data
         start, count = self.length(t.args[1]), self.length(t.shape[axis])
-        return np.take(self(t.args[0], env), [start + step * k for k in range(count)], axis=axis)
+        at = [start + step * k for k in range(count)]
+        return self.taken(self(t.args[0], env), at, axis) if count else np.empty(self.shape(t))
 
     def op_gather(self, t: Term, env: Env) -> Any:
-        return np.take(self(t.args[0], env), self(t.args[1], env), axis=t.data)
+        return self.taken(self(t.args[0], env), self(t.args[1], env), t.data)
 
     def op_concat(self, t: Term, env: Env) -> Any:
         return np.concatenate([self(arg, env) for arg in t.args], axis=t.data)
@@ -182,7 +207,12 @@ class World:
         return np.reshape(self(t.args[0], env), self.shape(t))
 
     def op_reduce(self, t: Term, env: Env) -> Any:
-        return np.sum(self(t.args[0], env), axis=t.data)
+        summed = np.sum(self(t.args[0], env), axis=t.data)
+        return summed / OUTCOMES if t.args[0].shape[t.data].op == "space" else summed
+
+    def op_matmul(self, t: Term, env: Env) -> Any:
+        product = np.matmul(self(t.args[0], env), self(t.args[1], env))
+        return product / OUTCOMES if t.args[0].shape[-1].op == "space" else product
 
     def op_eye(self, t: Term, _: Env) -> Any:
         return np.eye(self.length(t.args[0]))
@@ -201,6 +231,14 @@ class World:
         for at in product(*(range(n) for n in result.shape[:batch])):
             result[at] = _function(name, [arg[at] for arg in args], result.shape[batch:], traits)
         return result if t.shape else result.item()
+
+
+def _standard(random: np.random.Generator, outcomes: int, count: int) -> Any:
+    """Random numbers of mean 0 and variance 1, uncorrelated: exactly, over these outcomes."""
+    if count >= outcomes:
+        raise Undefined(f"{count} uncorrelated numbers of {outcomes} outcomes")
+    columns = np.column_stack([np.ones(outcomes), random.normal(size=(outcomes, count))])
+    return np.linalg.qr(columns)[0][:, 1:] * math.sqrt(outcomes)
 
 
 def _function(
@@ -223,7 +261,7 @@ _OPS: dict[str, Callable[..., Any]] = {
     "indicator": lambda c: np.where(c, 1, 0)[()],
     "equal": lambda a, b: a == b, "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b,
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
-    "floor_divide": lambda a, b: a // b, "remainder": lambda a, b: a % b,
+    "floor_divide": np.floor_divide, "remainder": np.mod,
     "is in": lambda a, values: bool((values == a).any()), "isin": np.isin,
-    "inverse": np.argsort, "matmul": np.matmul,
+    "inverse": np.argsort,
 }  # fmt: skip

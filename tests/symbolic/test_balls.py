@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 from flint import arb, fmpq
 
+from attnproof.symbolic import turns
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.certified_numbers import (
@@ -20,13 +21,17 @@ from attnproof.symbolic.certified_numbers import (
     Unclear,
     certified_gap,
     finite,
+    floor_divide,
     less,
     number,
+    remainder,
     same,
 )  # fmt: skip
 from attnproof.symbolic.givens import function
-from attnproof.symbolic.namespace import exp, inf, log, maximum, sqrt, where
+from attnproof.symbolic.namespace import abs as abs_
+from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
 from attnproof.symbolic.sample_functions import sample_functions
+from attnproof.symbolic.turns import ball
 
 POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
 
@@ -119,3 +124,44 @@ def test_a_sample_function_keeps_its_trait() -> None:
     free = sample_functions("f", function(2, out=None), {})
     assert any((f(rows[order]) != f(rows)[order]).any() for f in free)
     assert sample_functions("f", function(1, traits=("even",)), {}) == ()
+
+
+def test_multiples_of_pi_are_exact() -> None:
+    read = Balls({}, {})
+    for q in (Fraction(k, 12) for k in range(-40, 41)):
+        angle = pi * q
+        for of, right in ((cos, sp.cos), (sin, sp.sin)):
+            got = read(of(angle).term)
+            value = right(sp.pi * sp.Rational(q.numerator, q.denominator))
+            assert holds(got, value)
+            assert not holds(got + fmpq(1, 10**9), value)
+            assert isinstance(got, fmpq) == bool(value.is_Rational)
+
+
+def test_what_is_more_than_a_multiple_of_pi_is_a_ball() -> None:
+    read = Balls({}, {})
+    for term, value in (
+        (pi + 1, sp.pi + 1), (pi * pi, sp.pi**2), (1 / pi, 1 / sp.pi),
+        (pi * exp(as_array(1)), sp.pi * sp.E),
+        (sqrt(pi), sp.sqrt(sp.pi)), (log(pi), sp.log(sp.pi)), (exp(-pi), sp.exp(-sp.pi)),
+        (abs_(-2 * pi), 2 * sp.pi), (maximum(pi, 3), sp.pi), (pi / 2 - pi / 3, sp.pi / 6),
+    ):  # fmt: skip
+        assert holds(ball(read(as_array(term).term)), value)
+    assert read((pi - pi).term) == fmpq(0)
+    assert less(read(pi.term), fmpq(22, 7))
+    assert not same(read(pi.term), fmpq(22, 7))
+    assert same(read((pi * 2).term), read((pi + pi).term))
+
+
+def test_a_wrong_table_of_cosines_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(turns._COSINES, Fraction(1, 3), fmpq(-1, 2))
+    with pytest.raises(AssertionError):
+        test_multiples_of_pi_are_exact()
+
+
+def test_whole_parts_are_of_rational_numbers_alone() -> None:
+    for x, y in ((7, 2), (-7, 2), (7, -2), (Fraction(7, 2), 1), (0, 3)):
+        assert floor_divide(x, y) == x // y
+        assert remainder(x, y) == fmpq(Fraction(x % y).numerator, Fraction(x % y).denominator)
+    for unknown in (floor_divide(1, 0), remainder(1, 0), floor_divide(arb(7), 2)):
+        assert not finite(unknown)

@@ -20,9 +20,11 @@ from attnproof.symbolic import (
     positive,
     prove,
     real,
+    showing,
     sizes,
 )  # fmt: skip
 from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.claim import Link
 from attnproof.symbolic.derivation import Derivation, Reflexive, Witness
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Cover, Refused, close, proof_of_sign, replay
@@ -39,7 +41,6 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )  # fmt: skip
-from attnproof.symbolic.statement import Link
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -204,7 +205,7 @@ def test_a_search_that_proves_something_else_proves_nothing(
     def easy(*_: Any) -> Derivation:
         return proves
 
-    monkeypatch.setattr(prove, "derive", easy)
+    monkeypatch.setattr(showing, "derive", easy)
     assert verdict(equal(x, y)) == "undecided"
 
 

@@ -12,6 +12,7 @@ from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import (
+    MINUS_INFINITY,
     ONE,
     ZERO,
     add,
@@ -28,6 +29,7 @@ from tests.symbolic.vocabulary import (
     TWO,
     A,
     L,
+    R,
     X,
     Y,
     a,
@@ -37,14 +39,20 @@ from tests.symbolic.vocabulary import (
     j,
     m,
     n,
+    outcome,
     s,
     same,
+    space,
     spread,
     stack,
+    table,
+    total,
+    u,
     under_,
     var,
 )  # fmt: skip
 
+TRUE = make("equal", (a, a))
 MALFORMED: list[Term] = [
     make("add", (X, a), shape=(n,)),
     make("add", (), shape=()),
@@ -65,7 +73,10 @@ MALFORMED: list[Term] = [
     make("size", data="n"),
     make("index", (n,), 0),
     make("index", (X,), "x"),
-    make("index", (i,), "x"),
+    make("index", (a,), "x"),
+    make("index", (HALF,), "x"),
+    make("index", (MINUS_INFINITY,), "x"),
+    make("index", (make("bound", data=0),), "x"),
     make("index", (power(n, -1),), "x"),
     make("index", (make("maximum", (n, m)),), "x"),
     make("var", (n,), ("X", "real"), (n,)),
@@ -74,6 +85,32 @@ MALFORMED: list[Term] = [
     make("var", (), ("X",), (n,)),
     make("var", (), ("X", "real"), (i,)),
     make("var", (), ("X", "real"), (unary("abs", n),)),
+    make("var", (), ("u", "natural"), (n,)),
+    make("var", (), ("X", "real"), (u,)),
+    make("var", (u,), ("s", "permutation"), (n,)),
+    make("sum", (u, a)),
+    make("sum", (i, a)),
+    make("tabulate", (u, a), shape=(u,)),
+    make("iterate", (a, X, X), shape=(n,)),
+    make("iterate", (HALF, X, X), shape=(n,)),
+    make("iterate", (space, X, X), shape=(n,)),
+    make("add", (space, ONE)),
+    make("maximum", (space, space)),
+    make("equal", (space, ONE)),
+    make("exp", (space,)),
+    make("power", (space,), 2),
+    make("entry", (X, space)),
+    make("space", data="Ω"),
+    make("space", (n,), ("Ω", "space")),
+    make("slice", (R, ZERO), (0, 1), (n,)),
+    make("slice", (X, ZERO), (0, 1), (space,)),
+    make("concat", (R, R), 0, (space,)),
+    make("reshape", (R,), (((0,), (0, 1)),), (ONE, space)),
+    make("arange", (space,), shape=(space,)),
+    make("add", (TRUE, ONE)),
+    make("exp", (TRUE,)),
+    make("less", (TRUE, a)),
+    make("where", (TRUE, TRUE, a)),
     make("entry", (A, i)),
     make("entry", (X, i, j)),
     make("entry", (X, spread(i, n))),
@@ -213,6 +250,21 @@ def test_what_is_no_derivation_is_refused() -> None:
         replay(Chain((*parts, false[0])))
 
 
-def test_a_stack_is_a_term_like_others() -> None:
-    y, t = var("y", n), index("t", L)
-    assert formed(stack(X, t, y, make("add", (y, X), shape=(n,)))).op == "iterate"
+STACK = stack(X, index("t", L), var("y", n), make("add", (var("y", n), X), shape=(n,)))
+FORMED = [
+    STACK,
+    stack(a, index("t", add(u, i)), b, mul(b, index("t", add(u, i)))),
+    index("t", i),
+    index("t", add(u, ONE)),
+    total(outcome, entry(R, outcome)),
+    table(outcome, entry(R, outcome)),
+    make("reduce", (R,), 0),
+    make("where", (TRUE, TRUE, TRUE)),
+    add(holds(TRUE), ONE),
+]
+
+
+@pytest.mark.parametrize("t", FORMED)
+def test_a_term_with_a_meaning_is_passed(t: Term) -> None:
+    assert formed(t) is t
+    assert replay(Reflexive(t)).left is t

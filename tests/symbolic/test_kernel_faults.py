@@ -1,195 +1,21 @@
 """A fault planted in each rule: the sound kernel refuses what it lets through, and numbers tell.
 
-Each line of the table breaks one rule and names a step that only the broken rule takes.  The
-kernel as it is must refuse the step, the broken one must take it (so the fault is real), and
-the two sides of the step must differ in numbers, by which the suite would notice.
+Each line of the table (``faults.py``) breaks one rule and names a step that only the broken rule
+takes.  The kernel as it is must refuse the step, the broken one must take it (so the fault is
+real), and the two sides of the step must differ in numbers, by which the suite would notice.
 """
 
 from __future__ import annotations
-
-import sys
-from collections.abc import Callable
 
 import pytest
 
 from attnproof.symbolic.derivation import Rewrite
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.rules import RULES
-from attnproof.symbolic.rules.base import Result
-from attnproof.symbolic.scalars import (
-    MINUS_INFINITY,
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    mul,
-    num,
-    power,
-    unary,
-)  # fmt: skip
 from attnproof.symbolic.terms import Term, make
+from tests.symbolic.faults import FAULTS, F, Fault
 from tests.symbolic.interpreter import Undefined, World, close_to
-from tests.symbolic.vocabulary import (
-    TWO,
-    A,
-    X,
-    Y,
-    a,
-    b,
-    chosen,
-    f,
-    g,
-    granted_by_kind,
-    holds,
-    i,
-    inverse,
-    j,
-    k,
-    less_one,
-    minus,
-    n,
-    q,
-    s,
-    same,
-    table,
-    total,
-    up_to,
-)  # fmt: skip
-
-Rule = Callable[..., Result]
-Fault = Callable[[Rule], Rule]
-SURE = frozenset[tuple[str, Term]]()
-
-
-def blind(rule: Rule) -> Rule:
-    """The rule without its side conditions."""
-
-    def faulty(*arguments: object) -> Result:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules[rule.__module__], "need", lambda *_: None)
-            return rule(*arguments)
-
-    return faulty
-
-
-def trusting(rule: Rule) -> Rule:
-    """The rule without the assumptions it uses."""
-    return lambda *arguments: (rule(*arguments)[0], SURE)
-
-
-def then(change: Callable[[Term], Term]) -> Fault:
-    """The rule with its result changed."""
-
-    def fault(rule: Rule) -> Rule:
-        def faulty(*arguments: object) -> Result:
-            after, assumed = rule(*arguments)
-            return change(after), assumed
-
-        return faulty
-
-    return fault
-
-
-def gives(after: Term) -> Fault:
-    """A rule that gives this whatever it is asked."""
-    return lambda _: lambda *__: (after, SURE)
-
-
-def without_last(t: Term) -> Term:
-    return make(t.op, t.args[:-1]) if len(t.args) > 2 else t.args[0]
-
-
-def turned(t: Term) -> Term:
-    """The table of the transpose."""
-    body = entry(A, j, i)
-    return table(i, table(j, body)) if t.shape == (n, n) else t
-
-
-def unshifted(t: Term) -> Term:
-    """Both parts of a cut sum begin at the first index."""
-    z = index("z", less_one(n))
-    return add(t.args[0], total(z, entry(X, z)))
-
-
-C = make("less_equal", (j, i))
-CAUSE = holds(C)
-EXP_A, EXP_B = unary("exp", a), unary("exp", b)
-COS_A, COS_B, SIN_A, SIN_B = (unary(op, x) for op in ("cos", "sin") for x in (a, b))
-GAP = unary("abs", add(i, minus(j)))
-ROOT = unary("sqrt", q)
-z2, last = index("z", mul(TWO, n)), index("last", less_one(n))
-three = index("z", num(3))
-flipped = make("permute", (A,), (1, 0), (n, n))
-F = ("F", 0, ("equivariant",))
-moved, still = table(j, entry(X, entry(s, j))), table(j, entry(X, j))
-f_moved, f_still = (make("call", (t,), F, (n,)) for t in (moved, still))
-
-FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
-    ("definition", "an argument in place of the body", then(lambda _: X),
-     make("named", (make("add", (X, Y), shape=(n,)), X), ("sum",), (n,)), ()),
-    ("entry", "a transpose is dropped", gives(entry(A, i, j)), entry(flipped, i, j), ()),
-    ("tabulate", "the table of the transpose", then(turned), A, ()),
-    ("ring", "1/x·x = 1 also where x may be 0", blind, mul(CAUSE, power(CAUSE, -1)), (ONE, CAUSE)),
-    ("exp", "exp(a + b) is a sum", gives(add(EXP_A, EXP_B)), unary("exp", add(a, b)),
-     (mul(EXP_A, EXP_B),)),
-    ("angle addition", "the sign is forgotten", gives(add(mul(COS_A, COS_B), mul(SIN_A, SIN_B))),
-     unary("cos", add(a, b)), (a, b)),
-    ("angle addition", "cos for sin", gives(add(mul(COS_A, COS_B), mul(COS_A, SIN_B))),
-     unary("sin", add(a, b)), (a, b)),
-    ("parity", "the sine is even", then(minus), unary("sin", minus(a)), (a,)),
-    ("zero angle", "cos 0 = 0", gives(ZERO), unary("cos", ZERO), ()),
-    ("zero angle", "any angle is 0", blind, unary("cos", a), ()),
-    ("sin² + cos² = 1", "sin² = cos²", gives(power(COS_A, 2)), power(SIN_A, 2), ()),
-    ("root", "(1/√x)² = x", gives(q), power(ROOT, -2), ()),
-    ("absolute value", "|x| = x for any x", blind, unary("abs", a), (a,)),
-    ("ordered absolute value", "the gap is turned round",
-     then(lambda t: mul(t.args[0], minus(mul(*t.args[1:])))), mul(up_to(i, j), GAP), (GAP,)),
-    ("maximum", "one number is left out", blind, make("maximum", (a, b)), (a,)),
-    ("where", "the branches change places", gives(add(mul(CAUSE, b), a, mul(CAUSE, minus(a)))),
-     chosen(C, a, b), ()),
-    ("push", "a place counted from the end", blind, add(a, chosen(C, b, ONE)), (-1,)),
-    ("infinity", "−∞ times a number is 0", gives(ZERO), mul(q, MINUS_INFINITY), ()),
-    ("indicator", "[c or d] = [c] + [d]", then(without_last), holds(make("or", (C, C))), ()),
-    ("indicator", "[not c] = [c]", gives(CAUSE), holds(make("not", (C,))), ()),
-    ("indicator power", "[c]⁰ = [c]", blind, power(CAUSE, 0), ()),
-    ("comparison", "the sides change places", blind, up_to(i, j), (j, i)),
-    ("decide", "what the ranges do not settle is false", blind, same(i, j), ()),
-    ("decide", "any condition is a comparison", blind, holds(make("and", (C, C))), ()),
-    ("equals for equals", "the equation is not kept", then(lambda t: mul(*t.args[1:])),
-     mul(same(i, j), entry(X, i)), (i, j)),
-    ("distribute", "an addend is dropped", then(without_last),
-     total(j, add(entry(X, j), entry(Y, j), ONE)), ()),
-    ("factor", "a factor that depends on the index", blind, total(j, mul(j, entry(X, j))), (1,)),
-    ("constant", "Σ 1 = 1", gives(ONE), total(j, ONE), ()),
-    ("constant", "any body is 0", blind, total(j, TWO), ()),
-    ("exchange", "the indices change places, the body does not",
-     gives(total(i, total(j, mul(i, entry(A, j, i))))), total(i, total(j, mul(i, entry(A, i, j)))),
-     ()),
-    ("reindex", "a map that is no permutation", trusting, total(j, entry(X, j)), (f,)),
-    ("delta", "an index outside of the sum", blind, total(j, mul(same(j, n), n)), ()),
-    ("radix", "blocks and width that do not multiply to the length", blind, total(z2, z2), (n, n)),
-    ("cut", "the second part is not shifted", then(unshifted), total(j, entry(X, j)), (ONE,)),
-    ("unroll", "the last term is dropped", then(without_last), total(three, add(a, three)), ()),
-    ("orthogonal", "a sum over some of the rows", blind,
-     total(last, mul(entry(g, last, i), entry(g, last, j))), ()),
-    ("orthogonal", "any square matrix", trusting, total(k_ := index("k", n), mul(
-        entry(A, k_, i), entry(A, k_, j))), ()),
-    ("permutation", "σ(σ(i)) = i", blind, entry(s, entry(s, i)), ()),
-    ("injective", "σ for σ⁻¹", gives(same(i, entry(s, j))), same(entry(s, i), j), ()),
-    ("injective", "a map with repetitions", trusting, same(entry(f, i), entry(f, j)), ()),
-    ("image", "a map with repetitions", trusting, holds(make("is in", (i, f))), ()),
-    ("digits", "a digit that may be too large", blind, same(add(mul(TWO, i), k), mul(TWO, j)),
-     (TWO,)),
-    ("divide", "a rest that may be too large", blind,
-     make("remainder", (add(mul(TWO, i), k), TWO)), ()),
-    ("integer", "a coefficient is forgotten", then(lambda t: t.args[-1]), mul(TWO, i), ()),
-    ("hypothesis", "nobody assumed it", trusting, entry(X, i), (X, Y)),
-    ("equivariance", "σ⁻¹ for σ", gives(entry(f_still, entry(inverse, i))), entry(f_moved, i),
-     (s, still)),
-    ("equivariance", "any function is equivariant", trusting,
-     entry(make("call", (moved,), ("F", 0, ()), (n,)), i), (s, still)),
-]  # fmt: skip
+from tests.symbolic.vocabulary import granted_by_kind
 
 GRANTED = frozenset({("equivariant", make("function", data=F))})
 

@@ -14,28 +14,36 @@ import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.symbolic import Array, Claim, Statement, permutation
+from attnproof.symbolic.claim import Link
+from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
+from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, add, mul, num
-from attnproof.symbolic.statement import Link, Theorem
+from attnproof.symbolic.statement import Theorem
 from attnproof.symbolic.terms import Term, free, make, postorder, substitute
 from tests.symbolic.interpreter import Undefined, World, close_to
+from tests.symbolic.spread import CATALOGUE
+from tests.symbolic.spread import part as third
 
-CATALOGUE = {entry.id: entry.theorem for entry in load_catalogue().entries}
-EXPECTED = {name: theorem.expected for name, theorem in CATALOGUE.items()}
-EACH = 6
+LEFT_OUT = {
+    "rotary-attention-is-equivariant-when-tokens-carry-their-positions": "slow",
+    "least-squares-maps-keys-to-values": "slow",
+}
+NAMES = third(2, LEFT_OUT)
+EACH = 4
 
 
 def test_the_catalogue_is_whole() -> None:
     assert not load_catalogue().broken
-    assert len(CATALOGUE) >= 30
+    assert len(CATALOGUE) >= 100
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_expected_is_proved_and_its_opposite_is_not(name: str) -> None:
     theorem = CATALOGUE[name]
     true, false = theorem.statement, theorem.twin
-    if EXPECTED[name] == "refuted":
+    if theorem.expected == "refuted":
         true, false = false, true
     proved = decide(true, refuting=False)
     assert proved.verdict == "proved", [c.why for c in proved.claims]
@@ -116,6 +124,14 @@ CHANGES: dict[str, Callable[[Term], Iterator[tuple[str, Term]]]] = {
 }  # fmt: skip
 
 
+def means_something(t: Term) -> bool:
+    """Whether the kernel would read it at all: a length that changes leaves a shape behind."""
+    try:
+        return formed(t) is t
+    except Refused:
+        return False
+
+
 def mutants(claim: Claim) -> list[tuple[str, Claim]]:
     """Claims with one part of one side changed, in an order that looks random."""
     assert claim.right is not None
@@ -124,7 +140,9 @@ def mutants(claim: Claim) -> list[tuple[str, Claim]]:
         if part.op in CHANGES and not part.loose:
             for says, new in CHANGES[part.op](part):
                 changed = substitute(claim.right, part, new)
-                if changed is not claim.right and changed.shape == claim.right.shape:
+                if changed is claim.right or changed.shape != claim.right.shape:
+                    continue
+                if means_something(changed):
                     link = (Link("", changed),)
                     found.append((says, Claim("=", claim.left, changed, link)))
     random.Random(0).shuffle(found)
@@ -146,10 +164,17 @@ def holds_in_numbers(claim: Claim, theorem: Theorem) -> bool:
     return True
 
 
+def is_plain(theorem: Theorem) -> bool:
+    """Whether numbers can tell: no law about functions that a world would have to obey."""
+    return not theorem.statement.laws
+
+
 @cache
 def false_mutants(name: str) -> list[tuple[str, Claim]]:
     theorem = CATALOGUE[name]
     kept: list[tuple[str, Claim]] = []
+    if not is_plain(theorem):
+        return []
     for claim in theorem.statement.claims.values():
         if claim.relation == "=" and len(kept) < EACH:
             fresh = (pair for pair in mutants(claim) if not holds_in_numbers(pair[1], theorem))
@@ -157,7 +182,7 @@ def false_mutants(name: str) -> list[tuple[str, Claim]]:
     return kept[:EACH]
 
 
-PROVED = [name for name, expected in EXPECTED.items() if expected == "proved"]
+PROVED = [name for name in NAMES if CATALOGUE[name].expected == "proved"]
 
 
 @pytest.mark.parametrize("name", PROVED)
@@ -168,11 +193,11 @@ def test_a_mutant_that_is_false_is_not_proved(name: str) -> None:
         for v in free(claim.right or ONE):
             if v.data == ("another", "permutation"):
                 givens["another"] = permutation(Array(v.args[0]))
-        statement = Statement(givens, {"": claim}, theorem.statement.assume)
+        statement = Statement(givens, {"": claim}, theorem.statement.assume, theorem.statement.laws)
         assert decide(statement, refuting=False).verdict == "undecided", says
 
 
 def test_there_are_many_mutants_of_many_kinds() -> None:
     every = [says for name in PROVED for says, _ in false_mutants(name)]
-    assert len(every) >= 100
+    assert len(every) >= 80
     assert len(set(every)) >= 10

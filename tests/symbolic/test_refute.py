@@ -15,6 +15,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.admissible import obeys
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.candidates import Candidate
+from attnproof.symbolic.claim import Claim, all_positive, equal, exists
 from attnproof.symbolic.decision import Witness
 from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.givens import (
@@ -32,7 +33,6 @@ from attnproof.symbolic.givens import (
     sizes,
 )  # fmt: skip
 from attnproof.symbolic.refute import refute
-from attnproof.symbolic.statement import Claim, all_positive, equal, exists
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 
 r, n, k = sizes("r n k", "tokens")

@@ -13,154 +13,37 @@ from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.polynomial import expand, to_term
 from attnproof.symbolic.rules import RULES
 from attnproof.symbolic.scalars import (
-    MINUS_INFINITY,
     ONE,
     ZERO,
     add,
     entry,
-    index,
     integer,
     mul,
     num,
     power,
     size,
-    unary,
 )  # fmt: skip
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
+from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, MASK, TOTAL
 from tests.symbolic.vocabulary import (
     HALF,
-    THREE,
     TWO,
-    A,
     X,
-    Y,
     a,
     b,
-    chosen,
-    e,
-    g,
     granted_by_kind,
     holds,
     i,
-    inverse,
     j,
     k,
-    less_one,
     m,
     minus,
     n,
     q,
-    s,
     same,
-    table,
-    total,
-    under_,
-    up_to,
     var,
 )  # fmt: skip
-
-TOTAL = total(j, entry(X, j))
-EXP = unary("exp", a)
-CAUSE = make("less_equal", (j, i))
-TWO_N = mul(TWO, n)
-pair = index("w", TWO_N)
-W = var("W", TWO_N)
-ROTATED = make("gather", (A, s), 0, (n, n))
-MASK = make("entry", (var("M", n, kind="boolean"), i))
-moved = table(j, entry(X, entry(s, j)))
-still = table(j, entry(X, j))
-
-
-def equivariant(rows: Term) -> Term:
-    return make("call", (rows,), ("F", 0, ("equivariant",)), rows.shape)
-
-
-HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
-    ("definition", make("named", (add(X, Y), X, Y), ("sum of two",), (n,)), ()),
-    ("entry", entry(ROTATED, i, j), ()),
-    ("entry", make("matmul", (X, Y)), ()),
-    ("tabulate", make("matmul", (A, A), shape=(n, n)), ()),
-    ("ring", power(add(a, b), 3), (to_term(expand(power(add(a, b), 3))),)),
-    ("ring", mul(q, b, power(q, -1)), (b, q)),
-    ("ring", mul(TOTAL, power(mul(a, b), -1)), (mul(TOTAL, power(b, -1), power(a, -1)),)),
-    ("ring", power(ZERO, -1), (ZERO,)),
-    ("ring", power(ZERO, 0), (ONE,)),
-    ("ring", power(power(a, -1), -1), (a,)),
-    ("exp", unary("exp", add(a, minus(mul(TWO, b)))), (mul(EXP, power(unary("exp", b), -2)),)),
-    ("exp", unary("exp", ZERO), (ONE,)),
-    ("exp", unary("exp", MINUS_INFINITY), (ZERO,)),
-    ("angle addition", unary("cos", add(a, b)), (a, b)),
-    ("angle addition", unary("sin", add(a, minus(b))), (a, minus(b))),
-    ("parity", unary("cos", minus(a)), (a,)),
-    ("parity", unary("sin", minus(a)), (a,)),
-    ("zero angle", unary("cos", add(a, minus(a))), ()),
-    ("zero angle", unary("sin", ZERO), ()),
-    ("sin² + cos² = 1", power(unary("sin", a), 2), ()),
-    ("root", power(unary("sqrt", q), 2), ()),
-    ("root", power(unary("sqrt", n), -2), ()),
-    ("absolute value", unary("abs", add(a, minus(b))), (unary("abs", add(b, minus(a))),)),
-    ("absolute value", unary("abs", mul(q, EXP)), (mul(EXP, q),)),
-    ("ordered absolute value", mul(up_to(i, j), unary("abs", add(i, minus(j))), a),
-     (unary("abs", add(i, minus(j))),)),
-    ("maximum", make("maximum", (make("maximum", (a, b)), MINUS_INFINITY)),
-     (make("maximum", (b, make("maximum", (a, b)))),)),
-    ("where", chosen(MASK, a, b), ()),
-    ("push", add(a, chosen(MASK, b, MINUS_INFINITY)), (1,)),
-    ("push", power(chosen(MASK, a, ZERO), -1), (0,)),
-    ("push", unary("exp", chosen(MASK, a, MINUS_INFINITY)), (0,)),
-    ("infinity", add(a, MINUS_INFINITY, MINUS_INFINITY), ()),
-    ("infinity", mul(q, MINUS_INFINITY, EXP), ()),
-    ("indicator", holds(make("not", (CAUSE,))), ()),
-    ("indicator", holds(make("and", (CAUSE, MASK))), ()),
-    ("indicator", holds(make("and", (make("not", (MASK,)), CAUSE))), ()),
-    ("indicator", holds(make("or", (CAUSE, make("or", (MASK, MASK))))), ()),
-    ("indicator power", power(holds(MASK), 3), ()),
-    ("comparison", same(add(i, j), k), (minus(j), add(i, minus(k)))),
-    ("comparison", same(a, b), (b, a)),
-    ("comparison", up_to(a, b), (minus(b), minus(a))),
-    ("comparison", under_(a, b), (add(a, minus(b)), ZERO)),
-    ("decide", same(i, add(i, n)), ()),
-    ("decide", same(add(i, j), add(j, i)), ()),
-    ("decide", up_to(add(i, ONE), n), ()),
-    ("decide", under_(i, i), ()),
-    ("decide", under_(mul(i, m), mul(n, m)), ()),
-    ("decide", up_to(n, i), ()),
-    ("equals for equals", mul(same(i, j), entry(X, i), TOTAL), (i, j)),
-    ("equals for equals", mul(EXP, same(a, b), a), (b, a)),
-    ("distribute", total(j, add(entry(X, j), minus(entry(Y, j)), ONE)), ()),
-    ("factor", total(j, mul(a, TOTAL, entry(X, j))), (2,)),
-    ("factor", total(j, mul(a, b)), (2,)),
-    ("constant", total(j, ONE), ()),
-    ("constant", total(index("z", less_one(n)), ZERO), ()),
-    ("constant", total(index("z", less_one(n)), ONE), ()),
-    ("exchange", total(j, total(k, mul(entry(X, j), k))), ()),
-    ("reindex", total(j, mul(entry(X, j), j)), (s,)),
-    ("reindex", total(j, mul(entry(X, j), j)), (inverse,)),
-    ("delta", total(j, mul(same(j, i), entry(X, j), entry(A, j, i))), ()),
-    ("delta", total(j, same(entry(s, i), j)), ()),
-    ("radix", total(pair, mul(entry(W, pair), pair)), (n, TWO)),
-    ("radix", total(pair, mul(entry(W, pair), pair)), (TWO, n)),
-    ("cut", total(j, mul(entry(X, j), j)), (ONE,)),
-    ("cut", total(pair, mul(entry(W, pair), pair)), (n,)),
-    ("unroll", total(index("z", THREE), mul(a, index("z", THREE))), ()),
-    ("unroll", total(index("z", ZERO), a), ()),
-    ("orthogonal", total(j, mul(entry(g, j, i), entry(g, j, entry(s, i)))), ()),
-    ("orthogonal", total(j, mul(entry(g, i, j), entry(g, i, j))), ()),
-    ("permutation", entry(s, entry(inverse, i)), ()),
-    ("permutation", entry(inverse, entry(s, i)), ()),
-    ("injective", same(entry(s, i), j), ()),
-    ("injective", same(entry(e, k), entry(e, index("k2", m))), ()),
-    ("image", holds(make("is in", (i, e))), ()),
-    ("digits", same(add(mul(i, m), k), add(mul(j, m), index("k2", m))), (m,)),
-    ("digits", same(add(mul(TWO, i), index("z", TWO)), mul(TWO, j)), (TWO,)),
-    ("divide", make("floor_divide", (add(mul(i, m), k), m)), ()),
-    ("divide", make("remainder", (add(mul(i, m), k), m)), ()),
-    ("divide", make("remainder", (add(mul(num(4), n, i), index("z", TWO)), TWO)), ()),
-    ("integer", mul(TWO, add(i, n, minus(i))), ()),
-    ("hypothesis", entry(X, i), (X, make("named", (X,), ("the same",), (n,)))),
-    ("equivariance", entry(equivariant(moved), i), (s, still)),
-]  # fmt: skip
 
 
 def worlds(count: int = 12, largest: int = 3) -> list[World]:

@@ -26,6 +26,13 @@ s = var("s", n, kind="permutation", below=n)
 f = var("f", n, kind="index map", below=n)
 e = var("e", m, kind="injection", below=n)
 inverse = make("inverse", (s,), shape=(n,))
+u, v = (var(name, kind="natural") for name in "uv")
+D = var("D", n, kind="nonnegative")
+PI = make("pi")
+space, other_space = (make("space", data=(name, "space")) for name in ("Ω", "Ψ"))
+outcome, elsewhere = index("w", space), index("w", other_space)
+z, Z = var("z", space, n, kind="standard"), var("Z", other_space, n, kind="standard")
+R, S = var("R", space), var("S", space)
 
 
 def minus(x: Term) -> Term:
@@ -87,7 +94,8 @@ def less_one(length: Term) -> Term:
 def granted_by_kind(*terms: Term) -> frozenset[Assumption]:
     """What holds of the variables in the terms, by their kinds."""
     traits = {
-        "positive": ("positive",), "orthogonal": ("orthogonal",),
+        "positive": ("positive",), "nonnegative": ("nonnegative",), "standard": ("standard",),
+        "orthogonal": ("orthogonal",),
         "permutation": ("permutation", "injective"), "injection": ("injective",),
     }  # fmt: skip
     variables = frozenset[Term]().union(*map(free, terms))

@@ -31,6 +31,7 @@ ell, d = sizes("ell d", "features")
         "Press, Smith and Lewis 2022 (ALiBi), section 3",
         "Raffel et al. 2020 (T5), section 2.1, for a bias of the offset",
     ),
+    claims=("B17",),
 )  # fmt: skip
 def statement(
     b: Function, Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, m: Array

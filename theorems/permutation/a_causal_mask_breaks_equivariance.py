@@ -15,7 +15,7 @@ p, ell, d = sizes("p ell d", "features")
     },
     expected="refuted",
     sources=("document 001, boxes on the need for positions, which hold without a mask only",),
-    claims=("T16",),
+    claims=("B7", "T15", "T16", "G0.5"),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     """False: the first token sees itself alone, the last one sees all."""

@@ -30,6 +30,7 @@ from attnproof.symbolic.givens import Function
         "sigma": permutation(n),
     },
     sources=("cf. document 001, bag of words", "cf. Zaheer et al. 2017 (Deep Sets), after lemma 3"),
+    claims=("T15",),
 )  # fmt: skip
 def statement(f: Function, phi: Function, X: Array, sigma: Array) -> Claim:
     """With Z = Y + f_t(Y), layer t takes Y to Z + φ_t(Z) row by row; by induction on depth."""

@@ -25,7 +25,7 @@ ell, d = sizes("ell d", "features")
         "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n),
     },
     sources=("document 000, list form", "Ganev, section 2.7"),
-    claims=("B2",),
+    claims=("B2", "B5"),
 )  # fmt: skip
 def statement(h: Function, Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     """The weights exp h(q, k_j) / Σ exp h(q, k_j) may come from any h; nothing is used of it."""

@@ -11,7 +11,7 @@ ell, d = sizes("ell d", "features")
     "Attention is unchanged by one permutation of the key-value pairs",
     given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)},
     sources=("document 000, matrix form", "Ganev, Lemma 2.3 with τ, g and h the identity"),
-    claims=("B4",),
+    claims=("B1", "B4", "GS2.1.1", "GS3.1"),
 )
 def statement(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     """Permuting keys and values together leaves every row of attention as it was."""

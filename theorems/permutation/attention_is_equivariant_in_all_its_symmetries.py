@@ -25,10 +25,14 @@ ell, d, e = sizes("ell d e", "features")
         "g": orthogonal(ell), "h": real(d, e),
     },
     sources=("Ganev, Lemma 2.3, with g in O(ℓ), and h any d × e matrix",),
-    claims=("G2.3", "G2.3b"),
+    claims=("G2.3", "G2.3b", "GS3.1"),
 )  # fmt: skip
 def statement(Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array) -> Claim:
-    """Queries and pairs may be reordered, queries and keys turned together, values mapped."""
+    """Queries and pairs may be reordered, queries and keys turned together, values mapped.
+
+    Q[τ] has row τ(i) of Q as its row i.  The lemma's τQ has row i of Q as its row τ(i), which is
+    Q[τ⁻¹]; as τ and σ are any permutations, the two ways of writing say the same.
+    """
     root = ell**0.5
     return chain(
         attention(Q[tau] @ g, K[sigma] @ g, V[sigma] @ h),

@@ -19,6 +19,7 @@ p, ell, d = sizes("p ell d", "features")
         "document 001, point clouds",
         "cf. Zaheer et al. 2017 (Deep Sets), theorem 2, the easy direction",
     ),
+    claims=("T13", "T22b"),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     """An equivariant map followed by the mean over tokens is a function of the multiset."""

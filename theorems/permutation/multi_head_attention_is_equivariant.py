@@ -15,6 +15,7 @@ p, ell, d, e = sizes("p ell d e", "features")
         "W_O": real(H, d, e), "sigma": permutation(n),
     },
     sources=("Vaswani et al. 2017, section 3.2.2", "Ganev, Remark 2.4"),
+    claims=("T15",),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, W_O: Array, sigma: Array) -> Claim:
     """H heads, their outputs summed through H matrices (side by side times one), move along."""

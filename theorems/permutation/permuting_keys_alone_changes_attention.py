@@ -12,7 +12,7 @@ ell, d = sizes("ell d", "features")
     given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)},
     expected="refuted",
     sources=("document 000, first sentence (keys or values)",),
-    claims=("B1",),
+    claims=("B1", "GS3.1"),
 )
 def statement(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     """A sentence one meets; it is false: the keys must take the values with them."""

@@ -14,7 +14,7 @@ p, ell, d = sizes("p ell d", "features")
         "sigma": permutation(n),
     },
     sources=("document 001, proof in four steps", "Ganev, section 2.4 with Lemma 2.3"),
-    claims=("T6", "T9", "T10", "T11"),
+    claims=("T1", "T2", "T3", "T6", "T9", "T10", "T11", "T13", "T16", "T21", "G0.5", "GS2.4.3"),
 )  # fmt: skip
 def statement(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> dict[str, Claim]:
     """Reordering the tokens reorders the outputs, with every intermediate matrix on the way."""

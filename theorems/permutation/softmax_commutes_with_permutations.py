@@ -10,7 +10,7 @@ r, n = sizes("r n", "tokens")
     "Row softmax commutes with row and column permutations",
     given={"S": real(r, n), "tau": permutation(r), "sigma": permutation(n)},
     sources=("Ganev, proof of Lemma 2.3, fact (3)", "document 001, step 3 of the proof"),
-    claims=("T9",),
+    claims=("T9", "G2.3e"),
 )
 def statement(S: Array, tau: Array, sigma: Array) -> Claim:
     """For scores of any shape, permuting rows by τ and columns by σ permutes the weights alike."""

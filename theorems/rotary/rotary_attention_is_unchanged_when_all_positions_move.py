@@ -26,6 +26,7 @@ r, n = sizes("r n", "tokens")
         "u": positions(r), "v": positions(n), "s": positions(), "omega": frequencies(B),
     },
     sources=("Su et al. 2021 (RoFormer), eq. 16",),
+    claims=("R24", "R34"),
 )  # fmt: skip
 def statement(Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
     """Queries at positions u and keys at positions v, all moved by the same s."""

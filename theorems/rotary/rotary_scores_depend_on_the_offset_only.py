@@ -26,7 +26,7 @@ from attnproof.theorems.definitions.rotary import rotate
         "omega": frequencies(B),
     },
     sources=("Su et al. 2021 (RoFormer), eq. 16", "document 004, final formula"),
-    claims=("R24",),
+    claims=("R24", "R25"),
 )  # fmt: skip
 def statement(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
     """Row i holds one query at position u_i and one key at position v_i: any pair, any blocks."""

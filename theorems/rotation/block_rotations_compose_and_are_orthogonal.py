@@ -12,6 +12,7 @@ from attnproof.theorems.definitions.rotary import block_rotation
     "Block-diagonal rotations compose by adding angles and are orthogonal",
     given={"a": angle(B), "b": angle(B), "x": real(2 * B), "y": real(2 * B)},
     sources=("Su et al. 2021 (RoFormer), eq. 15 and what follows eq. 16",),
+    claims=("B14", "G3.6a", "R13"),
 )
 def statement(a: Array, b: Array, x: Array, y: Array) -> dict[str, Claim]:
     """For B blocks with B angles, as one 2B × 2B matrix."""

@@ -10,6 +10,7 @@ from attnproof.theorems.definitions.rotary import rotation
     "R(a)ᵀ = R(−a) = R(a)⁻¹, and rotations keep norms and dot products",
     given={"a": angle(), "x": real(2), "y": real(2)},
     sources=("Su et al. 2021 (RoFormer), section 3.2.2: R is orthogonal",),
+    claims=("G3.5b", "R13"),
 )
 def statement(a: Array, x: Array, y: Array) -> dict[str, Claim]:
     """Both products R(a)R(−a) and R(−a)R(a) are the identity; lengths and angles survive."""

@@ -22,7 +22,7 @@ from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
     "PE(p + k) = M_k PE(p), with M_k independent of p",
     given={"p": positions(n), "k": positions(), "omega": frequencies(B)},
     sources=("Vaswani et al. 2017, section 3.5", "document 000, sinusoidal embedding"),
-    claims=("B14",),
+    claims=("B14", "R12"),
 )
 def statement(p: Array, k: Array, omega: Array) -> Claim:
     """One matrix for each offset k serves every position: it turns block b by −k ω_b."""

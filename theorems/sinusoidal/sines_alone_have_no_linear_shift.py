@@ -23,6 +23,7 @@ from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
     given={"p": positions(n), "k": positions(), "omega": frequencies(B)},
     expected="refuted",
     sources=("document 004, the sine-only form",),
+    claims=("B14",),
 )
 def statement(p: Array, k: Array, omega: Array) -> Claim:
     """False: position 0 is encoded as 0, which every linear map keeps, and sin(kω) is not 0."""

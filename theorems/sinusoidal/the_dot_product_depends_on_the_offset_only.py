@@ -15,10 +15,10 @@ r, n = sizes("r n", "tokens")
         "p": positions(r), "q": positions(n), "s": positions(), "omega": frequencies(B),
     },
     sources=("cf. document 000, sinusoidal embedding",),
-    claims=("B16",),
+    claims=("B16", "R32"),
 )  # fmt: skip
 def statement(p: Array, q: Array, s: Array, omega: Array) -> dict[str, Claim]:
-    """PE(p)·PE(q) = Σ_b cos((p − q) ω_b); a common shift s changes nothing."""
+    """PE(p)·PE(q) = Σ_b cos((p − q) ω_b), and ‖PE(p)‖² = B; a common shift s changes nothing."""
     xp = array_namespace(p)
     gram = sinusoidal(p, omega) @ sinusoidal(q, omega).mT
     offsets = p[:, None] - q[None, :]
@@ -27,6 +27,7 @@ def statement(p: Array, q: Array, s: Array, omega: Array) -> dict[str, Claim]:
             gram, xp.sum(xp.cos(offsets[:, :, None] * omega), axis=-1)
         ),
         "under a common shift": equal(sinusoidal(p + s, omega) @ sinusoidal(q + s, omega).mT, gram),
+        "the squared norm": equal(xp.sum(sinusoidal(p, omega) ** 2, axis=-1), B * xp.ones(r)),
     }
 
 

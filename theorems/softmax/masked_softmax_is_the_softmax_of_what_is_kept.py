@@ -12,7 +12,6 @@ r, k, n = sizes("r k n", "tokens")
     "Masked softmax is the softmax of the kept entries, extended by zeros",
     given={"S": real(r, n), "e": injection(k, n)},
     sources=("Ganev, section 2.6",),
-    claims=("GS2.6.1",),
 )
 def statement(S: Array, e: Array) -> Claim:
     """e lists the k >= 1 kept places: any non-empty mask, one for all rows (or r = 1)."""

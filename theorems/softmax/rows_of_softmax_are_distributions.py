@@ -12,7 +12,7 @@ r, n = sizes("r n", "tokens")
     "Rows of softmax sum to one and their weights are positive",
     given={"S": real(r, n)},
     sources=("Ganev, Notation, Softmax",),
-    claims=("G0.2",),
+    claims=("S11", "G0.2"),
 )
 def statement(S: Array) -> dict[str, Claim]:
     """Each row of weights is a probability distribution in which no key is left out."""

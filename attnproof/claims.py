@@ -1,0 +1,240 @@
+"""Claims of the documents: what their statements turned out to be, and the verdict from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from textwrap import shorten
+from typing import TYPE_CHECKING, cast
+
+from .judgement import against
+from .ledger import ClaimEntry, Ledger, Reference, nearest
+from .records import (
+    BrokenFile,
+    ClaimRecord,
+    DecidingRecord,
+    DemonstrationRecord,
+    Evidence,
+    MeasuredEvidence,
+    Role,
+    TheoremRecord,
+    TwinRecord,
+    Verdict,
+)  # fmt: skip
+from .verdict import Findings, derive
+
+if TYPE_CHECKING:
+    from .symbolic.statement import Theorem
+
+__all__ = ["decide_claims", "name_of", "with_known_conclusions"]
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "printed": ("proved", "refuted", "ill-typed"),
+    "disproof": ("proved",),
+    "corrected": ("proved",),
+}
+
+
+def decide_claims(
+    entries: Sequence[ClaimEntry],
+    theorems: Sequence[TheoremRecord],
+    demonstrations: Sequence[DemonstrationRecord],
+    absent: Mapping[str, str],
+) -> tuple[ClaimRecord, ...]:
+    """The record of each claim; ``absent`` says why a theorem has none."""
+    known = {record.id: record for record in theorems}
+    shown = {record.id: record for record in demonstrations}
+    return tuple(_claim(entry, known, shown, absent) for entry in entries)
+
+
+def with_known_conclusions(
+    ledger: Ledger, theorems: Sequence[Theorem]
+) -> tuple[Ledger, list[BrokenFile]]:
+    """The ledger without the claims that name a conclusion their theorem does not have."""
+    known = {theorem.id: theorem for theorem in theorems}
+    claims: list[ClaimEntry] = []
+    broken: list[BrokenFile] = []
+    for claim in ledger.claims:
+        faults = [
+            BrokenFile(file=f"claims/{claim.document}.toml", error=f"{claim.id}: {role}: {fault}")
+            for role, text in claim.references
+            if (reference := Reference.of(text)).theorem in known
+            and (fault := _no_such_conclusion(reference, known[reference.theorem]))
+        ]
+        broken += faults
+        claims += [] if faults else [claim]
+    return replace(ledger, claims=tuple(claims)), broken
+
+
+def _no_such_conclusion(reference: Reference, theorem: Theorem) -> str:
+    if not reference.conclusion:
+        return ""
+    if theorem.expected == "ill-typed" and not reference.twin:
+        return f"{reference.theorem} is ill-typed and has no conclusions; name it as a whole"
+    statement = theorem.twin if reference.twin else theorem.statement
+    if reference.conclusion in statement.claims:
+        return ""
+    names = [name for name in statement.claims if name]
+    told = nearest(reference.conclusion, names) if names else "it has one, without a name"
+    return (
+        f"wanted a conclusion of {reference.theorem}{' (its twin)' * reference.twin}, "
+        f"got {reference.conclusion!r}; {told}"
+    )
+
+
+def _claim(
+    entry: ClaimEntry,
+    known: Mapping[str, TheoremRecord],
+    shown: Mapping[str, DemonstrationRecord],
+    absent: Mapping[str, str],
+) -> ClaimRecord:
+    statements = tuple(_deciding(role, text, known, absent) for role, text in entry.references)
+    examples = {name: shown.get(name) for name in entry.demonstrations}
+    verdict = derive(
+        entry,
+        Findings(
+            {name_of(record): record.verdict for record in statements},
+            {name: found.outcome if found else "failed" for name, found in examples.items()},
+        ),
+    )
+    expected = entry.expected
+    why = [] if verdict == expected else [f"expected {expected}, is {verdict}"]
+    if verdict == "undecided" and not entry.undecided:
+        why += _in_the_way(statements, examples)
+    for text in dict.fromkeys(text for _, text in entry.references):
+        reference = Reference.of(text)
+        if reference.theorem in known:
+            why += [f"{text}: {line}" for line in _doubts(reference, known[reference.theorem])]
+    why += [f"{name}: {line}" for name, found in examples.items() if found for line in found.why]
+    reason = entry.not_checkable or entry.undecided
+    return ClaimRecord.model_validate(
+        {
+            **{key: getattr(entry, key) for key in _KEPT},
+            "verdict": verdict,
+            "ok": not why,
+            "why": tuple(dict.fromkeys(why)),
+            "evidence": reason or _evidence(entry, statements, examples, _measured(entry, known)),
+            "statements": statements,
+            "reason": reason,
+        }
+    )
+
+
+_KEPT = (
+    "id", "document", "place", "origin", "kind", "says", "expected", "demonstrations",
+    "correction", "mends", "unstated",
+)  # fmt: skip
+
+
+def _deciding(
+    role: str, text: str, known: Mapping[str, TheoremRecord], absent: Mapping[str, str]
+) -> DecidingRecord:
+    """What a statement turned out to be; one without a record is undecided."""
+    reference = Reference.of(text)
+    record = known.get(reference.theorem)
+    if record is None:
+        verdict: Verdict = "undecided"
+        told = absent.get(reference.theorem, "the run did not reach it")
+    else:
+        side = record.twin if reference.twin else record
+        evidence = _of(reference, side)
+        verdict = _verdict(evidence) if reference.conclusion else side.verdict
+        told = _known(verdict, evidence)
+    return DecidingRecord(
+        id=reference.theorem,
+        conclusion=reference.conclusion,
+        twin=reference.twin,
+        role=cast("Role", role),
+        verdict=verdict,
+        known=told,
+    )
+
+
+def _of(reference: Reference, side: TheoremRecord | TwinRecord) -> list[Evidence]:
+    """The evidence that speaks of the conclusion named; of the whole, all of it."""
+    return [e for e in side.evidence if not reference.conclusion or e.says == reference.conclusion]
+
+
+def _verdict(evidence: Sequence[Evidence]) -> Verdict:
+    kinds = {e.kind for e in evidence}
+    return "refuted" if "refuted" in kinds else "proved" if "proved" in kinds else "undecided"
+
+
+def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
+    """How a verdict is known, in a line."""
+    if verdict == "proved":
+        steps = sum(e.steps for e in evidence if e.kind == "proved")
+        return f"{steps} kernel step{'s' * (steps != 1)}"
+    told = {
+        "refuted": [e.witness.text for e in evidence if e.kind == "refuted"],
+        "ill-typed": [e.error for e in evidence if e.kind == "ill-typed"],
+        "undecided": [e.why for e in evidence if e.kind == "undecided" and e.why],
+    }
+    return shorten("; ".join(told[verdict]), 300, placeholder=" …")
+
+
+def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
+    """What speaks against relying on a statement: its numbers, and its other side."""
+    side, other = (record.twin, record) if reference.twin else (record, record.twin)
+    measured = [e for e in _of(reference, side) if isinstance(e, MeasuredEvidence)]
+    verdict = _verdict(_of(reference, side)) if reference.conclusion else side.verdict
+    if verdict in ("proved", "refuted"):
+        yield from against(verdict, verdict, measured)
+    if other.verdict != other.expected:
+        name = "the theorem" if reference.twin else "its twin"
+        yield f"{name}: expected {other.expected}, is {other.verdict}"
+
+
+def _in_the_way(
+    statements: Sequence[DecidingRecord], examples: Mapping[str, DemonstrationRecord | None]
+) -> Iterator[str]:
+    """Which of the things named keep a claim undecided."""
+    for record in statements:
+        if record.verdict not in NEEDED[record.role]:
+            yield f"{name_of(record)} ({record.role}) is {record.verdict}: {record.known}"
+    for name, found in examples.items():
+        if found is None:
+            yield f"{name}: the run did not reach it"
+
+
+def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
+    """How many measurements of its statements are as the verdicts ask; empty if there are none."""
+    wanted = {"proved": ("held",), "refuted": ("violated", "non-finite")}
+    found: list[bool] = []
+    for text in dict.fromkeys(text for _, text in entry.references):
+        reference = Reference.of(text)
+        if reference.theorem in known:
+            record = known[reference.theorem]
+            side = record.twin if reference.twin else record
+            evidence = _of(reference, side)
+            verdict = _verdict(evidence) if reference.conclusion else side.verdict
+            found += [
+                e.status in wanted.get(verdict, ())
+                for e in evidence
+                if isinstance(e, MeasuredEvidence) and e.status != "skipped"
+            ]
+    return f"{sum(found)} of {len(found)} as they must be" if found else ""
+
+
+def name_of(record: DecidingRecord) -> str:
+    """The statement, as the ledger names it."""
+    parts = (record.id, "twin" * record.twin, record.conclusion)
+    return "#".join(part for part in parts if part)
+
+
+def _evidence(
+    entry: ClaimEntry,
+    statements: Sequence[DecidingRecord],
+    examples: Mapping[str, DemonstrationRecord | None],
+    measured: str,
+) -> str:
+    """How the verdict is known, in a line."""
+    parts: dict[str, list[str]] = {}
+    for record in statements:
+        words = {"printed": "", "disproof": "disproof ", "corrected": "correction "}[record.role]
+        parts.setdefault(f"{words}{record.verdict}", []).append(name_of(record))
+    for name, found in examples.items():
+        parts.setdefault(found.outcome if found else "undecided", []).append(name)
+    told = [f"no statement by itself: {entry.unstated}"] * bool(entry.unstated)
+    told += [f"{words}: {', '.join(names)}" for words, names in parts.items()]
+    return "; ".join(told + [f"numbers: {measured}"] * bool(measured))

@@ -1,0 +1,100 @@
+"""Running demonstrations: what a document's code prints, computed again, into a record."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from .catalogue import BUILT_IN, failure
+from .records import DemonstrationRecord, RowRecord
+
+if TYPE_CHECKING:
+    from .numeric.demonstration import Demonstration, Demonstrations, Row
+
+__all__ = ["demonstrate"]
+
+
+def demonstrate(files: Mapping[str, Path]) -> Iterator[DemonstrationRecord]:
+    """The record of each demonstration; one that cannot be run has ``failed``, and says why."""
+    folders: dict[Path, Demonstrations] = {}
+    for name, path in files.items():
+        if path.parent not in folders:
+            folders[path.parent] = _loaded(path.parent)
+        loaded = folders[path.parent]
+        if name in loaded.found:
+            yield _run(name, path, loaded.found[name])
+        else:
+            yield _failed(name, None, loaded.broken.get(name, "there is no such file"), 0.0)
+
+
+def _loaded(folder: Path) -> Demonstrations:
+    from .numeric.demonstration import load_demonstrations
+
+    home = importlib.import_module(f"{BUILT_IN}.demonstrations").__path__
+    return load_demonstrations(None if str(folder) in home else folder)
+
+
+def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
+    started = perf_counter()
+    try:
+        rows = tuple(shown.run())
+        compared = [row.agrees for row in rows if row.agrees is not None]
+        records = tuple(map(_row, rows))
+    except Exception as error:  # noqa: BLE001 (any failure belongs to this file)
+        return _failed(name, shown, failure(error, path), perf_counter() - started)
+    seconds = perf_counter() - started
+    if not compared:
+        return _failed(name, shown, "nothing printed is compared with ours", seconds)
+    why = tuple(_against(row) for row in records if row.agrees is row.expected_to_differ)
+    return DemonstrationRecord(
+        id=name,
+        title=shown.title,
+        says=shown.says,
+        remark=shown.remark,
+        claims=shown.claims,
+        rows=records,
+        outcome="reproduced" if all(compared) else "differs",
+        ok=not why,
+        why=why,
+        seconds=seconds,
+    )
+
+
+def _row(row: Row) -> RowRecord:
+    return RowRecord(
+        says=row.says,
+        ours=row.ours_text,
+        printed=None if row.agrees is None else row.printed_text,
+        agrees=row.agrees,
+        expected_to_differ=row.expected_to_differ,
+    )
+
+
+def _against(row: RowRecord) -> str:
+    if row.agrees:
+        return f"{row.says}: printed {_line(row.printed)}, as ours, and expected to differ"
+    return f"{row.says}: ours {_line(row.ours)}, printed {_line(row.printed)}"
+
+
+def _line(text: str | None) -> str:
+    return "; ".join((text or "").splitlines())
+
+
+def _failed(
+    name: str, shown: Demonstration | None, why: str, seconds: float
+) -> DemonstrationRecord:
+    return DemonstrationRecord(
+        id=name,
+        title=shown.title if shown else name,
+        says=shown.says if shown else "",
+        remark=shown.remark if shown else "",
+        claims=shown.claims if shown else (),
+        rows=(),
+        outcome="failed",
+        ok=False,
+        why=(why,),
+        seconds=seconds,
+    )

@@ -1,0 +1,126 @@
+"""Evidence: how a verdict is known.  The parts of a record that say so.
+
+The models are strict and frozen, refuse fields they do not know, and refuse NaN and infinity: an
+error that is not a number is the word ``"non-finite"``, so it cannot be mistaken for an error
+that was never measured.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Evidence", "Formula", "IllTypedEvidence", "MeasuredEvidence", "Number", "ProvedEvidence",
+    "Record", "RefutedEvidence", "Status", "UndecidedEvidence", "UseRecord", "Verdict",
+    "WitnessRecord",
+]  # fmt: skip
+
+Verdict = Literal["proved", "refuted", "ill-typed", "undecided"]
+Status = Literal["held", "violated", "non-finite", "skipped"]
+Number = float | Literal["non-finite"]
+
+
+class Record(BaseModel):
+    """The base of every record."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Formula(Record):
+    """A formula twice: LaTeX for a page, one line of plain text for a terminal."""
+
+    latex: str
+    text: str
+
+
+class UseRecord(Record):
+    """A fact that a proof rests on: a law or an earlier conclusion, at the values it is used at."""
+
+    formula: Formula
+    source: str = Field(description="The conclusion that it is; empty for a hypothesis.")
+
+
+class ProvedEvidence(Record):
+    """The kernel replayed every step, for all sizes."""
+
+    kind: Literal["proved"] = "proved"
+    says: str
+    instance: Formula | None = Field(
+        default=None, description="For an existence: the array that does it."
+    )
+    uses: tuple[UseRecord, ...] = ()
+    steps: int = Field(ge=0)
+    rules: dict[str, int]
+    assumptions: tuple[str, ...]
+    readings: tuple[str, ...] = Field(
+        default=(), description="Where it means what it says: divisors not 0, and the like."
+    )
+    seconds: float = Field(ge=0)
+
+
+class WitnessRecord(Record):
+    """Small inputs for which a claim fails; every number is exact and written as text."""
+
+    sizes: dict[str, int]
+    values: dict[str, str]
+    text: str
+    place: tuple[int, ...]
+    left: str
+    right: str
+    gap: str = Field(description="A number that |left - right| certainly reaches.")
+    certified_by: str
+
+
+class RefutedEvidence(Record):
+    """A witness, its gap certified."""
+
+    kind: Literal["refuted"] = "refuted"
+    says: str
+    witness: WitnessRecord
+    seconds: float = Field(ge=0)
+
+
+class IllTypedEvidence(Record):
+    """The shapes do not fit: what is written stands for nothing, at any size."""
+
+    kind: Literal["ill-typed"] = "ill-typed"
+    says: str
+    error: str = Field(description="The two axes that meet and have different lengths.")
+    seconds: float = Field(ge=0)
+
+
+class MeasuredEvidence(Record):
+    """One implementation, on one device and dtype, against the statement."""
+
+    kind: Literal["measured"] = "measured"
+    says: str
+    implementation: str
+    device: str
+    dtype: str
+    sizes: dict[str, int]
+    seed: int
+    sampled: str = Field(description="What was looked at, in words.")
+    error: Number | None = Field(description="The difference there; null only when skipped.")
+    tolerance: Number | None = Field(description="The rounding bound at that place.")
+    worst: tuple[int, ...] = Field(description="The entry where error over tolerance is largest.")
+    seconds: float = Field(ge=0)
+    status: Status
+    reason: str
+    rounding: str = Field(default="", description="The model behind the tolerance, in words.")
+
+
+class UndecidedEvidence(Record):
+    """Neither proved nor refuted, or not measured because something failed."""
+
+    kind: Literal["undecided"] = "undecided"
+    says: str
+    why: str
+    seconds: float = Field(ge=0)
+
+
+Evidence = Annotated[
+    ProvedEvidence | RefutedEvidence | IllTypedEvidence | MeasuredEvidence | UndecidedEvidence,
+    Field(discriminator="kind"),
+]

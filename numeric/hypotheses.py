@@ -1,0 +1,224 @@
+"""Values that satisfy the hypotheses of a statement, from values that need not.
+
+Hypotheses are met in this order.  A product of two givens that is the identity: orthonormal
+columns, or an inverse.  An equation with a given, or a row of one, alone on one side: what it
+says is computed anew from the rounded values of each dtype.  Any other equations: Newton's
+method, at small sizes.  An inequality with a given alone on one side: that side is moved.
+Everything else must hold by luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.contractions import Contraction, contraction
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, free
+
+from .holding import Unsatisfiable, broken, holds, index_values, number_array, sides
+from .newton import TooManyUnknowns, solved
+from .torch_reading import TorchReading
+
+__all__ = ["Formed", "Met", "met", "spot_of"]
+
+CPU, FLOAT64 = torch.device("cpu"), torch.float64
+ROOM = 1 / 8
+REAL = ("real", "angle", "position", "frequency", "positive", "nonnegative")
+
+
+@dataclass(frozen=True)
+class Formed:
+    """``target`` (a given or a row of one) is the value of ``source``, or its inverse."""
+
+    target: Term
+    source: Term
+    inverse: bool = False
+
+
+@dataclass(frozen=True)
+class Met:
+    """Values that satisfy the hypotheses.
+
+    ``formed`` is computed from the others after rounding.  ``kept`` are not rounded, like
+    orthogonal matrices: it says how far each may be from what satisfies the hypothesis exactly.
+    """
+
+    values: dict[str, Any]
+    formed: tuple[Formed, ...] = ()
+    kept: Mapping[str, float] = field(default_factory=dict)
+
+
+def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
+    """The drawn values, changed so that every hypothesis holds.
+
+    Raises :class:`Unsatisfiable` with the hypothesis that does not.
+    """
+    for law in statement.laws:
+        index_values(law, sizes)
+    told = frozenset(k for k, g in statement.givens.items() if g.kind in REAL)
+    formed: list[Formed] = []
+    kept: dict[str, float] = {}
+    values = dict(drawn)
+    for left, right in statement.assume:
+        form = contraction(left, right)
+        if form is not None and form.first.data[0] in told:
+            _product(form, values, formed, kept)
+            continue
+        target = next((t for t in (left, right) if _is_spot(t, values)), None)
+        if target is not None:
+            formed.append(Formed(target, right if target is left else left))
+    found = Met(values, tuple(formed), kept)
+    if broken_equation(statement, sizes, found.values, found) is not None:
+        found = _by_newton(statement, sizes, drawn)
+    for room in (ROOM, ROOM, 0.0, 0.0):
+        found = Met(_in_order(statement, sizes, found, room), found.formed, found.kept)
+    why = broken(statement, sizes, complete(sizes, found.values, found.formed))
+    if why is not None:
+        raise Unsatisfiable(f"no values were found with {why}")
+    return found
+
+
+def _is_spot(t: Term, values: Mapping[str, Any]) -> bool:
+    name, _ = spot_of(t)
+    return isinstance(values.get(name), Tensor)
+
+
+def spot_of(t: Term) -> tuple[str, list[tuple[int, Term]]]:
+    """The given that a term is, or is a row of: its name, the axes and places picked."""
+    spot: list[tuple[int, Term]] = []
+    while t.op == "pick":
+        axis: Any = t.data
+        spot.insert(0, (axis, t.args[1]))
+        t = t.args[0]
+    return (str(t.data[0]) if t.op == "var" else ""), spot
+
+
+def _product(
+    form: Contraction, values: dict[str, Any], formed: list[Formed], kept: dict[str, float]
+) -> None:
+    """Orthonormal columns by QR; a well-conditioned matrix and its inverse."""
+    name = str(form.first.data[0])
+    matrix: Tensor = values[name]
+    if form.kind == "inverse":
+        if matrix.shape[0] != matrix.shape[1]:
+            return
+        values[name] = torch.linalg.qr(matrix).Q * torch.linspace(0.75, 1.5, len(matrix)).double()
+        formed.append(Formed(form.second, form.first, inverse=True))
+        return
+    columns = matrix if form.kind == "columns" else matrix.mT
+    if columns.shape[0] < columns.shape[1]:
+        return
+    q = torch.linalg.qr(columns).Q
+    values[name] = q if form.kind == "columns" else q.mT.contiguous()
+    defect = torch.linalg.matrix_norm(q.mT @ q - torch.eye(q.shape[1], dtype=q.dtype))
+    kept[name] = float(defect) + len(q) * 2.0**-53
+
+
+def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
+    """All equations at once, over the real givens they speak of; those are not rounded."""
+    told = " and ".join(f"{a!r} = {b!r}" for a, b in statement.assume)
+    within = frozenset[Term]().union(*(free(t) for pair in statement.assume for t in pair))
+    names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in REAL)
+    names = [name for name in names if name in drawn]
+    if not names:
+        raise Unsatisfiable(f"no values were found with {told}", discrete=True)
+
+    def gaps(chosen: dict[str, Tensor]) -> Tensor:
+        reading = TorchReading(sizes, {**drawn, **chosen}, FLOAT64, CPU)
+        sides = [[number_array(reading(t)) for t in pair] for pair in statement.assume]
+        return torch.cat([(a - b).reshape(-1) for a, b in sides])
+
+    equations = sum(
+        prod(length_value(n, sizes) for n in left.shape) for left, _ in statement.assume
+    )
+    try:
+        found = solved(gaps, {name: drawn[name] for name in names}, equations)
+    except TooManyUnknowns as error:
+        raise Unsatisfiable(
+            f"values with {told} are looked for at small sizes", too_large=True
+        ) from error
+    except (RuntimeError, TypeError) as error:
+        found, why = None, f": {error}"
+    else:
+        why = ""
+    if found is None:
+        raise Unsatisfiable(f"cannot draw values with {told}{why}", hopeless=True)
+    values, distance = found
+    for name in names:
+        kind = statement.givens[name].kind
+        if kind in ("positive", "nonnegative") and bool((values[name] <= 0).any()):
+            raise Unsatisfiable(f"cannot draw values with {told} where {name} is {kind}")
+    return Met({**drawn, **values}, (), dict.fromkeys(names, distance))
+
+
+def complete(
+    sizes: dict[str, int], values: Mapping[str, Any], formed: tuple[Formed, ...]
+) -> dict[str, Any]:
+    """The values in float64 with everything that is formed from others."""
+    found = dict(values)
+    for form in formed:
+        reading = TorchReading(sizes, found, FLOAT64, CPU)
+        name, spot = spot_of(form.target)
+        source = reading(form.source)
+        new = found[name].clone()
+        view = new
+        for axis, at in reversed(spot):
+            view = view.select(axis, reading.integer(at))
+        view.copy_(torch.linalg.inv(source) if form.inverse else number_array(source))
+        found[name] = new
+    return found
+
+
+def broken_equation(
+    statement: Statement, sizes: dict[str, int], values: Mapping[str, Any], found: Met
+) -> str | None:
+    """The first equation that does not hold in float64, in words."""
+    every = complete(sizes, values, found.formed)
+    bare = Statement(statement.givens, {}, statement.assume)
+    return broken(bare, sizes, every)
+
+
+def _in_order(
+    statement: Statement, sizes: dict[str, int], found: Met, room: float
+) -> dict[str, Any]:
+    """Where an inequality fails, the given alone on one side moved beyond the other side.
+
+    Some room between the two survives rounding; where one is the largest of the other, there is
+    none.
+    """
+    values = dict(found.values)
+    free_to_move = set(values) - {spot_of(form.target)[0] for form in found.formed}
+    for law in statement.laws:
+        claim = law.claim
+        if claim.variables or claim.relation not in (">", ">=") or claim.right is None:
+            continue
+        every = complete(sizes, values, found.formed)
+        if holds(claim, sizes, every):
+            continue
+        left, right = sides(claim, sizes, every)
+        for side, other, sign in ((claim.left, right, 1), (claim.right, left, -1)):
+            given = side.args[0] if side.op == "broadcast" else side
+            if given.op == "var" and given.data[1] in REAL and given.data[0] in free_to_move:
+                name = str(given.data[0])
+                values[name] = _beyond(values[name], other, sign, room)
+                break
+    return values
+
+
+def _beyond(value: Tensor, other: Tensor, sign: int, room: float) -> Tensor:
+    """The value, moved up (down) by as much as it needs and a share of the size of both."""
+    extreme = other * sign
+    while extreme.ndim > value.ndim:
+        extreme = extreme.amax(0)
+    for axis, n in enumerate(value.shape):
+        if n == 1 and extreme.shape[axis] > 1:
+            extreme = extreme.amax(axis, keepdim=True)
+    more = (value.abs() + extreme.abs()) * room
+    return torch.maximum(value * sign, extreme + more) * sign

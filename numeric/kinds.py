@@ -1,0 +1,175 @@
+"""Random values by kind: what a real matrix, a position, a permutation, a depth may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.givens import Given
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, free
+
+from .holding import Unsatisfiable
+from .scale import Scale, depths, roles, terms_of, tokens
+
+__all__ = ["values_by_kind"]
+
+SPREAD = 1.75  # of token features: scores spread 3, so that a few keys stand out in every row
+LARGE = 1 << 20  # entries of what is not drawn if no term reads it
+DEPTHS = range(2, 40)  # natural numbers that are depths of stacks
+
+
+def values_by_kind(
+    statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int, *,
+    simple: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """A value for every given, from one seed, whatever the hypotheses; None for functions.
+
+    ``simple``: natural numbers are small, and every other permutation is the identity.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    values: dict[str, Any] = {}
+    counted, read = depths(statement), _read(statement)
+    for name, given in statement.givens.items():
+        shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
+        below = 0 if given.below is None else length_value(given.below, dict(sizes))
+        if given.kind not in _DRAWN_BY:
+            raise TypeError(
+                f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"
+            )
+        if name not in read and prod(shape) > LARGE:
+            values[name] = None
+            continue
+        ask = _Ask(given, shape, below, scale, generator, values, name in counted, simple)
+        values[name] = _DRAWN_BY[given.kind](ask)
+    return values
+
+
+def _read(statement: Statement) -> set[str]:
+    """The names of the variables that some term reads; of others only the shape matters."""
+    found = frozenset[Term]().union(*map(free, terms_of(statement)))
+    return {str(v.data[0]) for v in found if v.op == "var"}
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """One given to draw: its shape, the range of its indices, and what is drawn already.
+
+    ``counted`` says that it is the depth of a stack, ``simple`` that small values will do.
+    """
+
+    given: Given
+    shape: tuple[int, ...]
+    below: int
+    scale: Scale
+    generator: torch.Generator
+    drawn: Mapping[str, Any]
+    counted: bool
+    simple: bool
+
+    def normal(self) -> Tensor:
+        return torch.randn(self.shape, generator=self.generator, dtype=torch.float64)
+
+    def uniform(self) -> Tensor:
+        return torch.rand(self.shape, generator=self.generator, dtype=torch.float64)
+
+    def integers(self, high: int) -> Tensor:
+        return torch.randint(high, self.shape, generator=self.generator)
+
+    def order(self) -> Tensor:
+        return torch.randperm(self.below, generator=self.generator)
+
+
+def _real(ask: _Ask) -> Tensor:
+    return _ladder(2.0**-8, ask) if _per_head(ask.given) else ask.normal() * _spread(ask)
+
+
+def _index(ask: _Ask) -> int:
+    """An index not drawn before, while there is one."""
+    taken = [v for v in ask.drawn.values() if isinstance(v, int)]
+    order = ask.order().tolist()
+    chosen: int = next((k for k in order if k not in taken), order[0])
+    return chosen
+
+
+def _natural(ask: _Ask) -> int:
+    """A number of steps, or any number up to the largest position; not drawn before."""
+    if ask.simple:
+        return int(ask.integers(6))
+    taken = [v for v in ask.drawn.values() if isinstance(v, int)]
+    span = range(2, max(3, min(DEPTHS.stop, ask.scale.steps)))
+    if not ask.counted:
+        span = range(2, ask.scale.positions)
+    order = torch.randperm(len(span), generator=ask.generator)[: len(taken) + 1].tolist()
+    chosen: int = next((n for k in order if (n := span[k]) not in taken), span[order[0]])
+    return chosen
+
+
+def _standard(ask: _Ask) -> Tensor:
+    """(outcomes, numbers): orthonormal columns, also to the column of ones, times √outcomes."""
+    outcomes, numbers = ask.shape
+    if numbers >= outcomes:
+        raise Unsatisfiable(f"{outcomes} outcomes are too few for {numbers} uncorrelated numbers")
+    ones = torch.ones(outcomes, 1, dtype=torch.float64)
+    q: Tensor = torch.linalg.qr(torch.cat((ones, ask.normal()), 1)).Q
+    return q[:, 1:] * math.sqrt(outcomes)
+
+
+def _injection(ask: _Ask) -> Tensor:
+    if ask.simple and bool(ask.integers(2)[0]):
+        return torch.arange(ask.shape[0])
+    order = ask.order()[: ask.shape[0]]
+    still = ask.given.kind == "permutation" and bool((order == torch.arange(len(order))).all())
+    return order.roll(1) if still else order
+
+
+def _per_head(given: Given) -> bool:
+    return len(given.shape) == 1 and roles(given.shape[0]) == {"heads"}
+
+
+def _ladder(last: float, ask: _Ask) -> Tensor:
+    """last^(b/B): frequencies 10000^(−b/B) of the sources, or one slope for each head."""
+    steps = torch.arange(ask.shape[-1], dtype=torch.float64) / ask.shape[-1]
+    return (last**steps).expand(ask.shape).clone()
+
+
+def _spread(ask: _Ask) -> float:
+    """Matrices between features keep the size of what they act on; tokens spread wider."""
+    if any(tokens(n) for n in ask.given.shape):
+        return SPREAD
+    return 1 / math.sqrt(ask.shape[-2]) if len(ask.shape) > 1 else 1.0
+
+
+def _mask(ask: _Ask) -> Tensor:
+    """Truth values, most of them true, one at least in every row."""
+    keep = ask.uniform() < 0.6
+    if not ask.shape:
+        return keep
+    one = torch.randint(ask.shape[-1], (*ask.shape[:-1], 1), generator=ask.generator)
+    return keep.scatter(-1, one, torch.ones_like(one, dtype=torch.bool))
+
+
+_DRAWN_BY: dict[str, Callable[[_Ask], Any]] = {
+    "real": _real,
+    "angle": lambda ask: ask.uniform() * math.tau - math.pi,
+    "position": lambda ask: ask.integers(ask.scale.positions).double(),
+    "frequency": lambda ask: _ladder(1e-4, ask) if ask.shape else ask.uniform(),
+    "positive": lambda ask: torch.exp(ask.normal() / 2),
+    "nonnegative": lambda ask: ask.normal().abs(),
+    "natural": _natural,
+    "standard": _standard,
+    "boolean": _mask,
+    "orthogonal": lambda ask: torch.linalg.qr(ask.normal()).Q,
+    "index": _index,
+    "permutation": _injection,
+    "injection": _injection,
+    "index map": lambda ask: ask.integers(ask.below),
+    "function": lambda _: None,
+}

@@ -1,0 +1,98 @@
+"""The parts of a statement that are measured by themselves: claims, with sizes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.laws import opened
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, postorder, substitute
+
+from .holding import Unsatisfiable
+from .run import Task
+from .scale import Scale, depths, scale_named, sizes_of
+from .torch_reading import TorchReading
+
+__all__ = ["again", "at_witness", "definitions_of", "drawn", "parts_of"]
+
+FEW_STEPS = 4  # where an equation speaks of stacks: deeper, it is hardly ever solved
+
+
+def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
+    """Each claim with a statement that holds it; its further variables are givens there."""
+    plain = {says: c for says, c in statement.claims.items() if not c.variables}
+    shared = replace(statement, claims=plain)
+    told = (*(t for pair in statement.assume for t in pair), *(
+        t for law in statement.laws for t in (law.claim.left, law.claim.right) if t is not None
+    ))  # fmt: skip
+    for says, claim in statement.claims.items():
+        if not claim.variables:
+            yield says, claim, shared
+        else:
+            alone, givens = opened(claim, statement.givens, told)
+            yield says, alone, replace(statement, givens=givens, claims={says: alone})
+
+
+def drawn(statement: Statement, scale: Scale, device: torch.device, seed: int) -> Task:
+    """The statement at a scale with values.
+
+    Where none satisfy the hypotheses, small sizes are tried.  Stacks have few layers if a
+    hypothesis speaks of stacks.
+    """
+    if depths(replace(statement, claims={})):
+        scale = replace(scale, steps=min(scale.steps, FEW_STEPS))
+    sizes = sizes_of(statement, scale, lambda sizes: _walks_too_much(statement, sizes, scale))
+    task = Task(statement, scale, sizes, device, seed)
+    try:
+        task.sample(0)
+    except Unsatisfiable as error:
+        if not error.too_large or scale.name == "small":
+            raise
+        return drawn(statement, scale_named("small"), device, seed)
+    return task
+
+
+def again(task: Task) -> Task:
+    """The task once more, at the scale it now has."""
+    return drawn(task.statement, task.scale, task.device, task.seed)
+
+
+def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
+    """Whether some claim needs every entry of a large intermediate, none of it being sampled."""
+    reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
+    return any(
+        max(reading.lengths(claim.left), default=1) <= scale.rows
+        and max(reading.peak(side) for side in _sides(claim)) > scale.passes
+        for claim in map(at_witness, statement.claims.values())
+    )
+
+
+def at_witness(claim: Claim) -> Claim:
+    """An equation: that of the claim, with the witness in the place of the unknown."""
+    if claim.relation != "exists" or claim.witness is None:
+        return claim
+    assert claim.variable is not None
+    assert claim.right is not None
+    left, right = (
+        substitute(side, claim.variable, claim.witness) for side in (claim.left, claim.right)
+    )
+    return Claim("=", left, right)
+
+
+def _sides(claim: Claim) -> tuple[Term, ...]:
+    return (claim.left,) if claim.right is None else (claim.left, claim.right)
+
+
+def definitions_of(claim: Claim) -> set[str]:
+    """The named definitions in a claim."""
+    return {
+        part.data[0]
+        for side in _sides(claim)
+        for term in postorder(side)
+        for part in ((term, *postorder(term.args[-1])) if term.op == "iterate" else (term,))
+        if part.op == "named"
+    }

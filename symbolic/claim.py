@@ -1,0 +1,278 @@
+"""Conclusions: what a statement says of its givens, and how its author would show it.
+
+``relation`` is one of
+
+===========  ======================================================================
+``=``        equal, entry by entry
+``>``        every entry of left − right is greater than 0
+``>=``       every entry of left − right is at least 0
+``!=``       the arrays differ: in some entry at least
+``exists``   some array ``variable``, not depending on ``free_of``, makes left = right
+===========  ======================================================================
+
+Everything else in a claim is advice to the prover, which the kernel does not believe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
+from .givens import Given
+from .scalars import integer, is_truth
+from .terms import Term, bind, instantiate, make
+
+__all__ = [
+    "Claim", "Instance", "Law", "Link", "all_positive", "at_least", "chain", "differ", "equal",
+    "exists", "for_all", "greater", "iterate", "over", "rows",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Link:
+    """One step of a textbook chain: the next term and the reason for it."""
+
+    reason: str
+    term: Term
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One conclusion; see the table of relations above.
+
+    ``links`` is the author's chain: from left to right for "=", from left − right to a form with
+    a visible sign for ">" and ">=", and for "!=" numbers that would all be equal if left were
+    right, the first less the last being ``apart``, visibly not 0.  ``variables`` are quantified
+    over besides the givens.  ``by`` says how: "" (normal forms), "induction" on ``on``,
+    "squares" (a sum of squares is 0) or "inverse" (a left inverse is a right one).
+    """
+
+    relation: str
+    left: Term
+    right: Term | None = None
+    links: tuple[Link, ...] = ()
+    variable: Term | None = None
+    witness: Term | None = None
+    free_of: tuple[Term, ...] = ()
+    says: str = ""
+    variables: tuple[tuple[str, Given], ...] = ()
+    apart: Term | None = None
+    by: str = ""
+    on: Term | None = None
+    using: tuple[Instance, ...] = ()
+
+    def with_facts(self, *facts: Instance | Law) -> Claim:
+        """The claim, to be shown with hypotheses or earlier conclusions at hand."""
+        return replace(self, using=tuple(f if isinstance(f, Instance) else f.at() for f in facts))
+
+    def by_induction(self, on: Array) -> Claim:
+        """The claim, to be shown by induction on a natural number."""
+        return replace(self, by="induction", on=on.term)
+
+    def by_squares(self) -> Claim:
+        """An equation, to be shown by a sum of squares: Σ (left − right)² = 0."""
+        return replace(self, by="squares")
+
+    def by_inverse(self) -> Claim:
+        """B A = 1 for square A and B, to be shown by A B = 1."""
+        return replace(self, by="inverse")
+
+
+def equal(left: Any, right: Any) -> Claim:
+    """left = right, entry by entry."""
+    return chain(left, ("", right))
+
+
+def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
+    """first = ... = last, each step with its reason."""
+    a = as_array(first)
+    links = _links(a, steps)
+    return Claim("=", a.term, links[-1].term, links)
+
+
+def _links(first: Array, steps: tuple[tuple[str, Any], ...]) -> tuple[Link, ...]:
+    links: list[Link] = []
+    for reason, value in steps:
+        b = as_array(value)
+        if b.axes != first.axes:
+            raise AxisMismatch(
+                f"a step of a chain changes the shape from {first.shape} to {b.shape}"
+                + (f" (at '{reason}')" if reason else "")
+            )
+        links.append(Link(reason, b.term))
+    return tuple(links)
+
+
+def all_positive(array: Any) -> Claim:
+    """Every entry is greater than zero."""
+    return Claim(">", as_array(array).term)
+
+
+def greater(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
+    """left > right, entry by entry; the steps lead from left − right to a form that shows it."""
+    return _ordered(">", left, right, steps)
+
+
+def at_least(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
+    """left >= right, entry by entry; the steps lead from left − right to a form that shows it."""
+    return _ordered(">=", left, right, steps)
+
+
+def _ordered(relation: str, left: Any, right: Any, steps: tuple[tuple[str, Any], ...]) -> Claim:
+    a, b = as_array(left), as_array(right)
+    shape = broadcast_shapes(a.axes, b.axes)
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    return Claim(relation, a.term, b.term, _links(a - b, steps))
+
+
+def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
+    """left and right are not equal: not in every entry.
+
+    Two numbers need no more if their difference is visibly not 0, or ``first`` is that
+    difference in a form where it is.  Arrays need a contradiction: numbers ``first`` = ... =
+    last, (reason, number) each, which follow from left = right; the final step is a number
+    alone, first − last in a form that is visibly not 0.
+
+    >>> from attnproof.symbolic.givens import real
+    >>> x = real().named("x")
+    >>> differ(x * x + 1, 0, x * x + 1).relation
+    '!='
+    """
+    a, b = as_array(left), as_array(right)
+    shape = broadcast_shapes(a.axes, b.axes)
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    if first is None or not steps:
+        if shape:
+            raise TypeError(
+                "differ of arrays wants a contradiction: numbers first, (reason, next), .. that "
+                "follow from left = right, and at last a form of first − last that is not 0"
+            )
+        form = a - b if first is None else as_array(first)
+        return Claim("!=", a.term, b.term, (Link("", a.term), Link("", b.term)), apart=form.term)
+    start, apart = as_array(first), as_array(steps[-1])
+    links = (Link("", start.term), *_links(start, steps[:-1]))
+    return Claim("!=", a.term, b.term, links, apart=apart.term)
+
+
+def exists(
+    variable: Given, name: str, body: Callable[[Array], Claim], *, witness: Any = None,
+    free_of: tuple[Array, ...] = (),
+) -> Claim:  # fmt: skip
+    """Some array of that kind, not depending on ``free_of``, satisfies the equation."""
+    unknown = variable.named(name)
+    claim = body(unknown)
+    value = None if witness is None else as_array(witness).term
+    return Claim(
+        "exists", claim.left, claim.right, claim.links, unknown.term, value,
+        tuple(a.term for a in free_of),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Law:
+    """A claim for all values of some variables: a hypothesis, or a conclusion to use later."""
+
+    claim: Claim
+
+    def at(self, **values: Any) -> Instance:
+        """The claim at these values of its variables; a variable not named stays itself."""
+        names = [name for name, _ in self.claim.variables]
+        unknown = sorted(set(values) - set(names))
+        if unknown:
+            told = ", ".join(names) or "nothing"
+            raise TypeError(f"the law speaks of {told}, not of {unknown[0]}")
+        chosen: list[Term] = []
+        for name, given in self.claim.variables:
+            own = given.named(name)
+            value = as_array(values.get(name, own))
+            if value.axes != own.axes:
+                raise TypeError(f"{name} has shape {own.shape} and was given {value.shape}")
+            chosen.append(value.term)
+        return Instance(self, tuple(chosen))
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A law at given values; with ``indices``, at a family of values, one for each index."""
+
+    law: Law
+    values: tuple[Term, ...]
+    indices: tuple[Term, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Term, Term]:
+        """Left and right at the values, tabulated over the indices."""
+        claim = self.law.claim
+        own = tuple(given.named(name).term for name, given in claim.variables)
+        sides = [claim.left, claim.left if claim.right is None else claim.right]
+        told = [instantiate(bind(side, *own), *self.values) for side in sides]
+        for at in reversed(self.indices):
+            told = [
+                make("tabulate", (at.args[0], bind(t, at)), shape=(at.args[0], *t.shape))
+                for t in told
+            ]
+        return told[0], told[1]
+
+
+def for_all(variables: Mapping[str, Given], body: Callable[..., Claim]) -> Law:
+    """The claim for all values of further variables, named as the parameters of ``body``.
+
+    >>> from attnproof.symbolic.givens import natural, function
+    >>> f = function(0).named("f")
+    >>> law = for_all({"m": natural(), "k": natural()}, lambda m, k: equal(f(m + k), f(m) * f(k)))
+    >>> law.at(k=1).sides[0]
+    f(m + 1)
+    """
+    for name, given in variables.items():
+        if given.kind == "function":
+            raise TypeError(f"a law speaks of numbers and arrays; {name} is a function: give it")
+    values = {name: given.named(name) for name, given in variables.items()}
+    return Law(replace(body(**values), variables=tuple(variables.items())))
+
+
+_fresh = count()
+
+
+def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
+    """A family of instances, one for each index below the length."""
+    at = make("index", (integer(as_array(length).term),), f"at#{next(_fresh)}")
+    instance = family(Array(at))
+    return replace(instance, indices=(at, *instance.indices))
+
+
+def rows(length: Any, row: Callable[[Any], Any]) -> Any:
+    """The array whose slice i is ``row(i)``, i = 0, 1, ..., length − 1.
+
+    >>> from attnproof.symbolic.givens import sizes
+    >>> (n,) = sizes("n")
+    >>> rows(n, lambda i: i * i).shape
+    (n,)
+    """
+    at = make("index", (integer(as_array(length).term),), f"row#{next(_fresh)}")
+    body = as_array(row(Array(at))).term
+    return Array(make("tabulate", (at.args[0], bind(body, at)), shape=(at.args[0], *body.shape)))
+
+
+def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
+    """start, then ``layer(t, state)`` for t = 0, 1, ..., depth - 1; any natural depth.
+
+    A symbolic depth (a size, an index, a natural number) gives one term, about which the kernel
+    reasons by induction.
+    """
+    if not isinstance(depth, Array):
+        for t in range(depth):
+            start = layer(t, start)
+        return start
+    a = as_array(start)
+    number = next(_fresh)  # no name that anybody else has; binding makes it vanish
+    at = make("index", (depth.term,), f"layer#{number}")
+    state = make("var", (), (f"state#{number}", "real"), a.axes)
+    body = as_array(layer(Array(at), Array(state))).term
+    if is_truth(a.term) or is_truth(body):
+        raise TypeError("a stack of layers holds numbers; write xp.astype(.., ..) for truth values")
+    if body.shape != a.axes:
+        raise TypeError(f"a layer takes shape {a.axes} to {body.shape}; it must keep the shape")
+    return Array(make("iterate", (depth.term, a.term, bind(body, at, state)), shape=a.axes))

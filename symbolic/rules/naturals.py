@@ -1,0 +1,55 @@
+"""Stacks of any natural depth, and division with rest."""
+
+from __future__ import annotations
+
+from ..scalars import ZERO, add, always_less, integer, is_integer, mul, num
+from ..terms import Term, instantiate, make
+from .base import NOTHING, Result, need
+from .polynomials import same_polynomial
+from .signs import sign
+
+__all__ = ["floor", "layer", "remainder"]
+
+
+def layer(t: Term) -> Result:
+    """A stack of no layers is its start;  one of m + 1 layers is layer m on a stack of m."""
+    need(t.op == "iterate", "layer", "not a stack of layers", t)
+    depth, start, body = t.args
+    if integer(depth) is ZERO:
+        return start, NOTHING
+    m = integer(add(depth, num(-1)))
+    natural = is_integer(m) and always_less(num(-1), m)
+    need(natural, "layer", "it may have no last layer", depth)
+    return instantiate(body, m, make("iterate", (m, start, body), shape=t.shape)), NOTHING
+
+
+def remainder(t: Term) -> Result:
+    """x mod y = x − y·⌊x/y⌋ for y > 0."""
+    need(t.op == "remainder" and not t.shape, "remainder", "not a number mod another", t)
+    x, y = t.args
+    certain, used = sign(y)
+    need(certain == 2 and t.finite, "remainder", "the divisor is not known to be positive", y)
+    return add(x, mul(num(-1), y, make("floor_divide", (x, y)))), used
+
+
+def floor(t: Term, whole: Term, rest: Term) -> Result:
+    """⌊x/y⌋ = a + ⌊b/y⌋ when x = a·y + b, a an integer and y > 0;  ⌊⌊b/c⌋/y⌋ = ⌊b/(c·y)⌋.
+
+    The second is asked for with ``whole`` = 0 and ``rest`` = ⌊b/(c·y)⌋: c > 0, and y a positive
+    integer.
+    """
+    need(t.op == "floor_divide" and t.finite and not t.shape, "floor", "not a floor", t)
+    x, y = t.args
+    certain, used = sign(y)
+    need(certain == 2, "floor", "the divisor is not known to be positive", y)
+    if x.op == "floor_divide" and rest.op == "floor_divide" and whole is ZERO:
+        b, c = x.args
+        inner, more = sign(c)
+        need(inner == 2 and is_integer(y), "floor", "not positive, or y is no integer", c, y)
+        need(rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y)), "floor",
+             "not the floor of b/(c·y)", rest)  # fmt: skip
+        return rest, used | more
+    need(is_integer(whole), "floor", "not an integer", whole)
+    need(same_polynomial(x, add(mul(whole, y), rest)), "floor", "x is not a·y + b", x)
+    return add(whole, make("floor_divide", (rest, y))), used
+

@@ -1,0 +1,21 @@
+"""The ring rule."""
+
+from __future__ import annotations
+
+from ..terms import Term
+from .base import NOTHING, Result, need
+from .polynomials import same_polynomial
+from .signs import nonzero as certainly_nonzero
+
+__all__ = ["ring"]
+
+
+def ring(t: Term, target: Term, *nonzero: Term) -> Result:
+    """Commutative ring with inverses; atoms listed in ``nonzero`` are not 0 by their form."""
+    assumed = NOTHING
+    for atom in nonzero:
+        certain, used = certainly_nonzero(atom)
+        need(certain, "ring", "this was said to be nonzero and is not known to be", atom)
+        assumed |= used
+    need(same_polynomial(t, target, nonzero), "ring", "not one polynomial", t, target)
+    return target, assumed

@@ -1,0 +1,270 @@
+"""How a conclusion is shown: one way for each relation, as derivations for the kernel.
+
+What the author of a claim advises (a chain, induction, squares, facts to use) is followed here;
+nothing of it is believed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from .array import Array
+from .claim import Claim
+from .decision import LinkProof
+from .derivation import (
+    Derivation,
+    Differ,
+    LeftInverse,
+    Lemma,
+    NaturalInduction,
+    Reflexive,
+    SumOfSquares,
+    Witness,
+)  # fmt: skip
+from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
+from .facts import Equation, assumed
+from .kernel import Proof, Refused, proof_of_sign, replay
+from .normal_form.equations import chain, inside
+from .normal_form.normaliser import Normaliser
+from .opened import opened
+from .rules import Assumption
+from .scalars import ONE, ZERO, add, entry, index, integer, mul, num, power
+from .steps import rule_counts
+from .terms import Term, bind, make, substitute
+
+__all__ = ["AtHand", "Shown", "difference", "show"]
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """What a conclusion may rest on: equations, facts on signs, and conclusions shown before.
+
+    ``lemmas`` holds, for the law that each is, its derivation and its variables.
+    """
+
+    equations: tuple[Equation, ...] = ()
+    facts: frozenset[Assumption] = frozenset()
+    lemmas: Mapping[Term, tuple[Derivation, tuple[Term, ...]]] = field(default_factory=dict)
+
+    def finished(self, derivation: Derivation) -> Derivation:
+        """The derivation, with the earlier conclusions it uses shown in it."""
+        for lemma, variables in self.lemmas.values():
+            derivation = Lemma(derivation, lemma, variables)
+        return derivation
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The links of a conclusion and its proof; without one, why not."""
+
+    links: tuple[LinkProof, ...] = ()
+    proof: Proof | None = None
+    why: str = ""
+    derivation: Derivation | None = None
+
+
+def difference(claim: Claim) -> Term:
+    """left − right of a claim about signs; left where there is no right."""
+    return claim.left if claim.right is None else (Array(claim.left) - Array(claim.right)).term
+
+
+def show(claim: Claim, at_hand: AtHand) -> Shown:
+    """Show one conclusion as its author advises."""
+    if claim.relation in (">", ">="):
+        return _signed(claim, at_hand)
+    if claim.relation == "exists":
+        return _at_witness(claim, at_hand)
+    if claim.relation == "!=":
+        return _apart(claim, at_hand)
+    return _WAYS[claim.by](claim, at_hand)
+
+
+def _replayed(
+    derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtHand
+) -> Shown:
+    whole = at_hand.finished(derivation)
+    try:
+        return Shown(links, replay(whole), "", whole)
+    except Refused as refused:
+        return Shown(links, None, f"the kernel refused the derivation: {refused}")
+
+
+def _direct(claim: Claim, at_hand: AtHand) -> Shown:
+    steps = [(k.reason, k.term) for k in claim.links]
+    whole, links, why = _linked(claim.left, steps, at_hand.equations)
+    return Shown(links, None, why) if whole is None else _replayed(whole, links, at_hand)
+
+
+def _linked(
+    first: Term, steps: list[tuple[str, Term]], equations: tuple[Equation, ...]
+) -> tuple[Derivation | None, tuple[LinkProof, ...], str]:
+    links: list[LinkProof] = []
+    parts: list[Derivation] = []
+    why = ""
+    left = first
+    for reason, right in steps:
+        link, told = _link(reason, left, right, equations)
+        links.append(link)
+        if link.derivation is None:
+            why = why or (f"the step '{reason}': " if reason else "") + told
+        else:
+            parts.append(link.derivation)
+        left = right
+    if why:
+        return None, tuple(links), why
+    return chain(*parts) if parts else Reflexive(first), tuple(links), ""
+
+
+def _link(
+    reason: str, left: Term, right: Term, equations: tuple[Equation, ...]
+) -> tuple[LinkProof, str]:
+    start = time.perf_counter()
+    meeting: list[Meeting] = []
+    try:
+        part = derive(left, right, equations, meeting)
+    except (NotProved, Refused) as failed:
+        took = time.perf_counter() - start
+        return LinkProof(reason, left, right, None, 0, {}, took, False, str(failed)), str(failed)
+    took = time.perf_counter() - start
+    counts = rule_counts(part)
+    return LinkProof(
+        reason, left, right, part, sum(counts.values()), dict(counts), took, True, "",
+        tuple(meeting),
+    ), ""  # fmt: skip
+
+
+def _by_induction(claim: Claim, at_hand: AtHand) -> Shown:
+    m, right = claim.on, claim.right
+    assert m is not None
+    assert right is not None
+    before = assumed(claim.left, right)
+    name = str(m.data[0])
+    parts: list[Derivation] = []
+    told: list[LinkProof] = []
+    for at, says, equations in (
+        (ZERO, f"{name} = 0", at_hand.equations),
+        (integer(add(m, ONE)), f"from {name} to {name} + 1", (before, *at_hand.equations)),
+    ):
+        steps = [(k.reason, substitute(k.term, m, at)) for k in claim.links]
+        whole, links, why = _linked(substitute(claim.left, m, at), steps, equations)
+        told += [
+            replace(link, reason=": ".join(filter(None, (says, link.reason)))) for link in links
+        ]
+        if whole is None:
+            return Shown(tuple(told), None, f"{says}: {why}")
+        parts.append(whole)
+    induction = NaturalInduction(claim.left, right, m, parts[0], parts[1])
+    return _replayed(induction, tuple(told), at_hand)
+
+
+def _by_squares(claim: Claim, at_hand: AtHand) -> Shown:
+    right = claim.right
+    assert right is not None
+    at = [index(f"square#{k}", n) for k, n in enumerate(claim.left.shape)]
+    total = power(add(entry(claim.left, *at), mul(num(-1), entry(right, *at))), 2)
+    for i in reversed(at):
+        total = make("sum", (i.args[0], bind(total, i)))
+    whole, links, why = _linked(
+        total, [("the squares of all differences add up to 0", ZERO)], at_hand.equations
+    )
+    if whole is None:
+        return Shown(links, None, why)
+    return _replayed(SumOfSquares(claim.left, right, whole), links, at_hand)
+
+
+def _by_inverse(claim: Claim, at_hand: AtHand) -> Shown:
+    left, right = claim.left, claim.right
+    assert right is not None
+    if left.op != "matmul":
+        return Shown((), None, "by_inverse wants a product of two matrices on the left")
+    b, a = left.args
+    turned = make("matmul", (a, b), shape=left.shape)
+    reason = "a left inverse of a square matrix is its right inverse"
+    whole, links, why = _linked(turned, [(reason, right)], at_hand.equations)
+    if whole is None:
+        return Shown(links, None, why)
+    return _replayed(LeftInverse(left, right, whole), links, at_hand)
+
+
+def _at_witness(claim: Claim, at_hand: AtHand) -> Shown:
+    if claim.witness is None or claim.variable is None or claim.right is None:
+        return Shown((), None, "no witness is named, and the prover does not search for one")
+    filled = [substitute(t, claim.variable, claim.witness) for t in (claim.left, claim.right)]
+    whole, links, why = _linked(filled[0], [("", filled[1])], at_hand.equations)
+    if whole is None:
+        return Shown(links, None, why)
+    sides = (claim.left, claim.right)
+    whole = at_hand.finished(whole)
+    return _replayed(
+        Witness(claim.variable, claim.witness, claim.free_of, sides, whole), links, AtHand()
+    )
+
+
+def _apart(claim: Claim, at_hand: AtHand) -> Shown:
+    right, form = claim.right, claim.apart
+    assert right is not None
+    assert form is not None
+    if_equal = assumed(claim.left, right)
+    first, steps = claim.links[0].term, [(k.reason, k.term) for k in claim.links[1:]]
+    whole, links, why = _linked(first, steps, (if_equal, *at_hand.equations))
+    if whole is None:
+        return Shown(links, None, why)
+    gap = add(first, mul(num(-1), claim.links[-1].term))
+    link, why = _link("and their difference is not 0", gap, form, at_hand.equations)
+    links = (*links, link)
+    if link.derivation is None:
+        return Shown(links, None, why)
+    keep = frozenset(array for _, array in at_hand.facts)
+    form_opened = chain(link.derivation, opened(form, keep))
+    shown = Differ(claim.left, right, whole, form_opened, at_hand.facts)
+    return _replayed(shown, links, at_hand)
+
+
+def _signed(claim: Claim, at_hand: AtHand) -> Shown:
+    start = time.perf_counter()
+    whole_array = difference(claim)
+    steps = [(k.reason, k.term) for k in claim.links]
+    to_form, links, why = _linked(whole_array, steps, at_hand.equations)
+    if to_form is None:
+        return Shown(links, None, why)
+    form = claim.links[-1].term if claim.links else whole_array
+    keep = frozenset(array for _, array in at_hand.facts)
+    options = split_options(form)
+    why = ""
+    for splits in options:
+        norm = Normaliser(splits, at_hand.equations)
+        cover = tuple(axis_cover(n, splits) for n in form.shape)
+        for expand in (False, True):
+            parts = []
+            for place in places(form, cover):
+                t = entry(whole_array, *place)
+                first = inside(t, [(0, to_form)]) if place else to_form
+                then = norm(first.right) if expand else opened(first.right, keep)
+                parts.append(at_hand.finished(chain(first, then)))
+            try:
+                proof = proof_of_sign(whole_array, cover, tuple(parts), at_hand.facts)
+            except Refused as refused:
+                why = why or str(refused)
+                continue
+            if claim.relation == ">" and proof.relation != ">":
+                why = why or "the entries are >= 0, and > 0 is not certain from their form"
+                continue
+            counts = sum((rule_counts(part) for part in parts), Counter[str]())
+            took = time.perf_counter() - start
+            last = LinkProof(
+                "by the form of the entries", form, ZERO, parts[0], sum(counts.values()),
+                dict(counts), took, True,
+            )  # fmt: skip
+            return Shown((*links, last), proof, "")
+    return Shown(links, None, why)
+
+
+_WAYS = {
+    "": _direct,
+    "induction": _by_induction,
+    "squares": _by_squares,
+    "inverse": _by_inverse,
+}

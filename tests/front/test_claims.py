@@ -1,0 +1,302 @@
+"""Claims: verdicts derived from a run, and how they change with what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from attnproof import runner
+from attnproof.catalogue import load_catalogue
+from attnproof.ledger import load_ledger
+from attnproof.records import ClaimRecord, Results
+from attnproof.runner import Options, run
+
+if TYPE_CHECKING:
+    from tests.front.conftest import Numbers
+
+WriteTheorem = Callable[..., Path]
+WriteLedger = Callable[..., Path]
+WriteDemonstration = Callable[..., Path]
+
+TWO = '''"""Two conclusions."""
+
+from attnproof import Array, Claim, equal, real, theorem
+
+
+@theorem(
+    "Addition commutes, and so does subtraction",
+    given={"x": real(), "y": real()},
+    expected="refuted",
+)
+def statement(x: Array, y: Array) -> dict[str, Claim]:
+    """The second is false."""
+    return {"the sum": equal(x + y, y + x), "the difference": equal(x - y, y - x)}
+
+
+@statement.twin_of("nothing is subtracted")
+def twin(x: Array, y: Array) -> Claim:
+    return equal(x + y, y + x)
+'''
+
+
+def ran(folder: Path, **options: Any) -> Results:
+    """A run of the document that a test wrote."""
+    catalogue = load_catalogue([folder])
+    ledger = load_ledger(catalogue, [folder]).select(["900"])
+    return run(catalogue.having(ledger.theorems), Options(**{"numeric": False, **options}),
+               ledger=ledger)  # fmt: skip
+
+
+def only(folder: Path, **options: Any) -> ClaimRecord:
+    (claim,) = ran(folder, **options).claims
+    return claim
+
+
+def test_a_claim_is_true_when_its_theorem_is_proved(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger
+) -> None:
+    write_theorem("addition_commutes")
+    write_ledger()
+    results = ran(tmp_path)
+    (claim,) = results.claims
+    assert (claim.verdict, claim.ok, claim.why) == ("true as written", True, ())
+    assert claim.evidence == "proved: addition-commutes"
+    (statement,) = claim.statements
+    assert (statement.id, statement.role, statement.verdict) == (
+        "addition-commutes", "printed", "proved"
+    )  # fmt: skip
+    assert statement.known.endswith(" kernel steps")
+    assert [document.id for document in results.documents] == ["900"]
+    assert results.ok
+
+
+def test_flipping_the_theorem_flips_the_claim(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, true_theorem: str
+) -> None:
+    text = true_theorem.replace("x + y, y + x", "x, y").replace("x - y, y - x", "x + y, y + x")
+    write_theorem("addition_commutes", text.replace("sources=", 'expected="refuted", sources='))
+    write_ledger()
+    results = ran(tmp_path)
+    (claim,) = results.claims
+    assert (claim.verdict, claim.ok) == ("false as written", False)
+    assert claim.why == ("expected true as written, is false as written",)
+    assert claim.evidence == "refuted: addition-commutes"
+    assert "left 0, right 1" in claim.statements[0].known
+    assert [theorem.ok for theorem in results.theorems] == [True]
+    assert not results.ok
+
+
+def test_the_twin_is_the_printed_form_that_is_wrong(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
+) -> None:
+    write_theorem("addition_commutes")
+    false = claim.replace('"addition-commutes"]', '"addition-commutes#twin"]').replace(
+        "true as written", "false as written"
+    )
+    corrected = 'corrected = ["addition-commutes"]\ncorrection = "a sum"\n'
+    write_ledger(
+        false,
+        f"{false.replace('Z1', 'Z2')}{corrected}",
+        f"{false.replace('Z1', 'Z3')}{corrected}mends = 'hypothesis'\n".replace(
+            "false as written", "true under a stated correction"
+        ),
+    )
+    claims = ran(tmp_path).claims
+    assert [claim.verdict for claim in claims] == [
+        "false as written", "false as written", "true under a stated correction"
+    ]  # fmt: skip
+    assert all(claim.ok for claim in claims)
+    assert claims[2].evidence == (
+        "refuted: addition-commutes#twin; correction proved: addition-commutes"
+    )
+    assert [(s.role, s.twin) for s in claims[2].statements] == [
+        ("printed", True), ("corrected", False)
+    ]  # fmt: skip
+
+
+def test_one_conclusion_is_not_another(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
+) -> None:
+    write_theorem("two", TWO)
+    write_ledger(
+        claim.replace("addition-commutes", "two#the sum"),
+        claim.replace("addition-commutes", "two#the difference").replace("Z1", "Z2"),
+        claim.replace("addition-commutes", "two").replace("Z1", "Z3"),
+        claim.replace("addition-commutes", "two#twin").replace("Z1", "Z4"),
+    )
+    assert [claim.verdict for claim in ran(tmp_path).claims] == [
+        "true as written", "false as written", "false as written", "true as written"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("two#the product", "printed: wanted a conclusion of two, got 'the product'; nearest: the"),
+        ("two#twin#the sum", "got 'the sum'; it has one, without a name"),
+        ("addition-commutes#x", "got 'x'; it has one, without a name"),
+    ],
+)
+def test_an_unknown_conclusion_is_told_with_the_nearest(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    reference: str, told: str,
+) -> None:  # fmt: skip
+    write_theorem("two", TWO)
+    write_theorem("addition_commutes")
+    write_ledger(claim.replace("addition-commutes", reference), claim.replace("Z1", "Z2"))
+    results = ran(tmp_path)
+    assert [claim.id for claim in results.claims] == ["Z2"]
+    (broken,) = results.broken
+    assert broken.file == "claims/900.toml"
+    assert told in broken.error
+    assert not results.ok
+
+
+def test_an_undecided_theorem_leaves_the_claim_undecided(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def stop(_: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)
+    write_theorem("addition_commutes")
+    write_ledger()
+    claim = only(tmp_path)
+    assert claim.verdict == "undecided"
+    first, second, *_ = claim.why
+    assert first == "expected true as written, is undecided"
+    told = "the prover stopped with RecursionError: too deep"
+    assert second == f"addition-commutes (printed) is undecided: {told}"
+
+
+def test_a_broken_theorem_leaves_the_claim_undecided(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, mismatched: str
+) -> None:
+    write_ledger()
+    for text in ("1 / 0", mismatched):
+        write_theorem("addition_commutes", text)
+        claim = only(tmp_path)
+        assert claim.verdict == "undecided"
+        assert "its file is broken: " in claim.why[1]
+
+
+def test_numbers_that_contradict_the_proof_speak_against_the_claim(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, numbers: Numbers
+) -> None:
+    write_theorem("addition_commutes")
+    write_ledger()
+    claim = only(tmp_path, numeric=True)
+    assert (claim.verdict, claim.ok) == ("true as written", True)
+    assert claim.evidence.endswith("; numbers: 1 of 1 as they must be")
+    numbers.true = replace(numbers.true, status="violated", error=0.5)
+    claim = only(tmp_path, numeric=True)
+    assert (claim.verdict, claim.ok) == ("true as written", False)
+    assert claim.why == (
+        "addition-commutes: torch, cpu, float32: violated, error 0.5 against 1e-06",
+    )
+    assert claim.evidence.endswith("; numbers: 0 of 1 as they must be")
+
+
+def test_a_control_that_fails_speaks_against_the_claim(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, true_theorem: str
+) -> None:
+    write_theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
+    write_ledger()
+    claim = only(tmp_path)
+    assert (claim.verdict, claim.ok) == ("true as written", False)
+    assert claim.why == ("addition-commutes: its twin: expected refuted, is proved",)
+
+
+def test_a_demonstration_is_run_without_numbers_and_decides(
+    tmp_path: Path, write_ledger: WriteLedger, write_demonstration: WriteDemonstration,
+    claim: str,
+) -> None:  # fmt: skip
+    write_demonstration()
+    shown = claim.replace("printed", "demonstrations").replace("addition-commutes", "two-and-two")
+    write_ledger(shown)
+    results = ran(tmp_path)
+    (found,) = results.claims
+    assert (found.verdict, found.ok) == ("true as written", True)
+    assert found.evidence == "reproduced: two-and-two"
+    assert [record.id for record in results.demonstrations] == ["two-and-two"]
+    write_demonstration("printed=4", "printed=5")
+    results = ran(tmp_path)
+    (found,) = results.claims
+    assert (found.verdict, found.ok) == ("false as written", False)
+    assert found.why[1] == "two-and-two: the sum: ours 4, printed 5"
+    write_demonstration("printed=4", "printed=5, expected_to_differ=True")
+    write_ledger(shown.replace("true as written", "false as written"))
+    assert ran(tmp_path).ok
+
+
+def test_a_reason_takes_the_place_of_evidence(
+    tmp_path: Path, write_ledger: WriteLedger, claim: str
+) -> None:
+    text = claim.replace('printed = ["addition-commutes"]', 'not_checkable = "a matter of taste"')
+    write_ledger(text.replace("true as written", "not checkable"))
+    claim_ = only(tmp_path)
+    assert (claim_.verdict, claim_.ok) == ("not checkable", True)
+    assert claim_.evidence == claim_.reason == "a matter of taste"
+
+
+def test_a_claim_that_is_said_to_be_undecided_is_so_whatever_is_proved(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
+) -> None:
+    write_theorem("addition_commutes")
+    write_ledger(claim.replace("printed", 'undecided = "no rule for limits"\nprinted'))
+    found = only(tmp_path)
+    assert (found.verdict, found.ok) == ("undecided", False)
+    assert found.why == ("expected true as written, is undecided",)
+    assert found.evidence == "no rule for limits"
+
+
+def test_each_theorem_is_decided_once(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked: list[str] = []
+    real = runner.check
+
+    def count(theorem: Any, source: Any, options: Any) -> Any:
+        asked.append(source.id)
+        return real(theorem, source, options)
+
+    monkeypatch.setattr(runner, "check", count)
+    write_theorem("addition_commutes")
+    write_ledger(*(claim.replace("Z1", f"Z{k}") for k in range(4)))
+    assert len(ran(tmp_path).claims) == 4
+    assert asked == ["addition-commutes"]
+
+
+def test_what_an_interrupt_left_out_is_undecided(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    write_demonstration: WriteDemonstration, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    write_theorem("addition_commutes")
+    write_demonstration()
+    write_ledger(claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted'))
+    monkeypatch.setattr(runner, "check", interrupt)
+    results = ran(tmp_path)
+    (found,) = results.claims
+    assert results.unfinished == ("addition-commutes", "two-and-two")
+    assert found.verdict == "undecided"
+    assert "addition-commutes (printed) is undecided: the run did not reach it" in found.why
+    assert "two-and-two: the run did not reach it" in found.why
+    assert not results.ok
+
+
+def test_the_record_comes_back_as_it_was_written(
+    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger
+) -> None:
+    write_theorem("addition_commutes")
+    write_ledger()
+    results = ran(tmp_path)
+    assert Results.model_validate_json(results.model_dump_json()) == results

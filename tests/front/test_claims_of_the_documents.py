@@ -1,0 +1,71 @@
+"""The ledger of the package: whole, and every claim derived as expected."""
+
+from __future__ import annotations
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.claim_page import claim_page
+from attnproof.ledger import Ledger, load_ledger
+from attnproof.records import Results
+from attnproof.runner import Options, run
+
+
+@pytest.fixture(scope="module")
+def ledger() -> Ledger:
+    """The ledger of the package."""
+    return load_ledger(load_catalogue())
+
+
+@pytest.fixture(scope="module")
+def results(ledger: Ledger) -> Results:
+    """A run of every claim, without numbers."""
+    return run(load_catalogue().having(ledger.theorems), Options(numeric=False), ledger=ledger)
+
+
+def test_the_ledger_is_whole(ledger: Ledger) -> None:
+    assert [f"{broken.file}: {broken.error}" for broken in ledger.broken] == []
+    assert [document.id for document in ledger.documents] == ["000", "001", "002", "003", "004"]
+
+
+def test_every_claim_of_the_five_documents_is_there(ledger: Ledger) -> None:
+    count = [sum(c.document == d.id for c in ledger.claims) for d in ledger.documents]
+    assert count == [18, 38, 14, 80, 46]
+    assert len(set(ledger.ids)) == len(ledger.claims) == 196
+
+
+def test_a_theorem_lists_the_claims_that_name_it(ledger: Ledger) -> None:
+    named: dict[str, set[str]] = {}
+    for claim in ledger.claims:
+        for theorem in claim.theorems:
+            named.setdefault(theorem, set()).add(claim.id)
+    listed = {entry.id: set(entry.theorem.claims) for entry in load_catalogue().entries}
+    wrong = {
+        name: sorted(named.get(name, set()) ^ claims)
+        for name, claims in listed.items()
+        if named.get(name, set()) != claims
+    }
+    assert wrong == {}
+
+
+def test_a_demonstration_lists_claims_that_are_there(ledger: Ledger, results: Results) -> None:
+    listed = {record.id: record.claims for record in results.demonstrations}
+    assert set(listed) == set(ledger.demonstrations)
+    assert {n for names in listed.values() for n in names} <= set(ledger.ids)
+
+
+def test_every_claim_is_derived_as_expected(results: Results) -> None:
+    assert [broken.error for broken in results.broken] == []
+    assert {claim.id: claim.why for claim in results.claims if not claim.ok} == {}
+
+
+def test_a_claim_that_is_not_decided_says_why(results: Results) -> None:
+    for claim in results.claims:
+        if claim.verdict in ("undecided", "not checkable"):
+            assert claim.reason or claim.why, claim.id
+
+
+def test_every_page_fits_80_columns(results: Results) -> None:
+    for claim in results.claims:
+        page = claim_page(claim, results)
+        assert max(map(len, page.splitlines())) <= 80, claim.id

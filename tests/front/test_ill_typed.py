@@ -1,0 +1,164 @@
+"""Statements that people write and whose shapes do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.cli import main
+from attnproof.judgement import against, opposite
+from attnproof.records import BrokenFile, IllTypedEvidence, Results, TheoremRecord
+from attnproof.runner import Options, run
+
+if TYPE_CHECKING:
+    from tests.front.conftest import Numbers
+
+WriteTheorem = Callable[..., Path]
+Output = pytest.CaptureFixture[str]
+
+WIDTHS = '''"""A matrix acts on vectors of its own width."""
+
+from attnproof import Array, Claim, equal, orthogonal, real, sizes, theorem
+
+n, p, d = sizes("n p d")
+
+
+@theorem(
+    "An orthogonal matrix of width d keeps the dot products of vectors of width p",
+    given={"Q": real(n, p), "g": orthogonal(d)},
+    expected="ill-typed",
+)
+def statement(Q: Array, g: Array) -> Claim:
+    """No statement: Q g is not defined."""
+    turned = Q @ g
+    return equal(turned @ turned.mT, Q @ Q.mT)
+
+
+@statement.twin_of("the matrix has the width of the vectors", g=orthogonal(p))
+def twin(Q: Array, g: Array) -> Claim:
+    return equal((Q @ g) @ (Q @ g).mT, Q @ Q.mT)
+'''
+
+
+def ran(path: Path, *, numeric: bool = False) -> TheoremRecord | BrokenFile:
+    found = run(load_catalogue([path]).select(["mine"]), Options(numeric=numeric))
+    outcomes: list[TheoremRecord | BrokenFile] = [*found.theorems, *found.broken]
+    (outcome,) = outcomes
+    return outcome
+
+
+def checked(path: Path, *, numeric: bool = False) -> TheoremRecord:
+    outcome = ran(path, numeric=numeric)
+    assert isinstance(outcome, TheoremRecord), outcome
+    return outcome
+
+
+def test_the_axes_that_do_not_meet_are_the_evidence(write_theorem: WriteTheorem) -> None:
+    record = checked(write_theorem("widths", WIDTHS))
+    assert (record.verdict, record.expected, record.ok) == ("ill-typed", "ill-typed", True)
+    (evidence,) = record.evidence
+    assert isinstance(evidence, IllTypedEvidence)
+    assert "of length p" in evidence.error
+    assert "of length d" in evidence.error
+    assert record.chain == ()
+
+
+def test_what_is_written_is_told_and_the_givens(write_theorem: WriteTheorem) -> None:
+    record = checked(write_theorem("widths", WIDTHS))
+    assert (record.statement.text, record.statement.latex) == ("turned = Q @ g", "")
+    assert [given.name for given in record.givens] == ["Q", "g"]
+    assert [size.name for size in record.sizes] == ["n", "p", "d"]
+    text = WIDTHS.replace("    turned = Q @ g\n", "").replace("turned @", "(Q @ g) @")
+    record = checked(write_theorem("widths", text.replace("turned.mT", "\n Q.mT")))
+    assert record.statement.text == "equal(Q @ g @ Q.mT, Q @ Q.mT)"
+
+
+def test_its_twin_is_well_typed_and_proved(write_theorem: WriteTheorem) -> None:
+    twin = checked(write_theorem("widths", WIDTHS)).twin
+    assert (twin.verdict, twin.expected, twin.ok) == ("proved", "proved", True)
+
+
+def test_a_twin_that_is_refuted_is_a_failure(write_theorem: WriteTheorem) -> None:
+    text = WIDTHS.replace("g=orthogonal(p)", "g=real(p, p)")
+    record = checked(write_theorem("widths", text))
+    assert record.verdict == "ill-typed"
+    assert not record.ok
+    assert record.why == ("its twin: expected proved, is refuted",)
+
+
+def test_a_twin_that_is_ill_typed_as_well_is_broken(write_theorem: WriteTheorem) -> None:
+    outcome = ran(write_theorem("widths", WIDTHS.replace(", g=orthogonal(p)", "")))
+    assert isinstance(outcome, BrokenFile)
+    assert outcome.error.startswith("AxisMismatch: ")
+
+
+def test_one_that_can_be_built_is_not_as_expected(write_theorem: WriteTheorem) -> None:
+    record = checked(write_theorem("widths", WIDTHS.replace("orthogonal(d)", "orthogonal(p)")))
+    assert (record.verdict, record.ok) == ("proved", False)
+    assert record.why == ("expected ill-typed, is proved",)
+
+
+def test_axes_that_should_meet_and_do_not_are_a_broken_file(write_theorem: WriteTheorem) -> None:
+    text = WIDTHS.replace('expected="ill-typed"', 'expected="proved"')
+    outcome = ran(write_theorem("widths", text))
+    assert isinstance(outcome, BrokenFile)
+
+
+@pytest.mark.parametrize("raised", ["1 / 0", "raise TypeError('no')", "Q.nothing"])
+def test_any_other_error_is_a_broken_file(write_theorem: WriteTheorem, raised: str) -> None:
+    outcome = ran(write_theorem("widths", WIDTHS.replace("turned = Q @ g", raised)))
+    assert isinstance(outcome, BrokenFile)
+    assert "AxisMismatch" not in outcome.error
+
+
+def test_only_the_twin_is_measured_at_the_scale_of_the_run(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    record = checked(write_theorem("widths", WIDTHS), numeric=True)
+    assert [asked["scale"] for asked in numbers.asked] == ["default"]
+    assert record.ok
+    assert [e.kind for e in record.twin.evidence] == ["proved", "measured"]
+
+
+def test_several_processes_find_the_same(write_theorem: WriteTheorem) -> None:
+    write_theorem("widths", WIDTHS)
+    catalogue = load_catalogue([write_theorem("addition_commutes").parent]).select(["mine"])
+    alone, shared = (run(catalogue, Options(numeric=False, jobs=k)) for k in (1, 2))
+    assert [r.verdict for r in shared.theorems] == [r.verdict for r in alone.theorems]
+    assert "ill-typed" in {r.verdict for r in shared.theorems}
+    assert Results.model_validate_json(shared.model_dump_json()) == shared
+
+
+def test_the_expected_verdict_is_one_of_three(write_theorem: WriteTheorem) -> None:
+    text = WIDTHS.replace('expected="ill-typed"', 'expected="undecided"')
+    outcome = ran(write_theorem("widths", text))
+    assert isinstance(outcome, BrokenFile)
+    assert "expected is 'proved', 'refuted' or 'ill-typed', not 'undecided'" in outcome.error
+
+
+def test_it_speaks_against_any_other_verdict() -> None:
+    assert against("ill-typed", "ill-typed", ()) == ()
+    assert against("ill-typed", "refuted", ()) == ("expected ill-typed, is refuted",)
+    assert against("refuted", "ill-typed", ()) == ("expected refuted, is ill-typed",)
+    assert opposite("ill-typed") == "proved"
+
+
+def test_it_has_a_page_and_a_line_in_the_table(capsys: Output, write_theorem: WriteTheorem) -> None:
+    path = str(write_theorem("widths", WIDTHS))
+    assert main(["show", "widths", "--no-numeric", "--steps", "--theorems", path]) == 0
+    page = capsys.readouterr().out
+    assert "✗ ill-typed (as expected)" in page
+    assert "    turned = Q @ g\n" in page
+    assert "Ill-typed\n    @ sums the last axis of" in page
+    assert "✓ proved (as expected)" in page
+    assert max(map(len, page.splitlines())) <= 80
+    assert main(["run", "widths", "--no-numeric", "--theorems", path]) == 0
+    out = capsys.readouterr().out
+    assert "✗ ill-typed" in out
+    assert "1 theorem: 1 ill-typed; 1 as expected" in out
+    assert main(["list", "--theorems", path]) in (0, 1)
+    assert "vectors of width p (false, ill-typed)" in capsys.readouterr().out

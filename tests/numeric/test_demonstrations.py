@@ -1,0 +1,127 @@
+"""Demonstrations: the sources' code computed again, and what must be refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnproof.numeric.demonstration import (
+    Demonstration,
+    Row,
+    demonstration,
+    load_demonstrations,
+    reproduced,
+)  # fmt: skip
+
+LOADED = load_demonstrations()
+
+
+def test_every_file_declares_one(root: Path) -> None:
+    files = (root / "theorems/demonstrations").glob("[!_]*.py")
+    assert not LOADED.broken
+    assert set(LOADED.found) == {path.stem.replace("_", "-") for path in files}
+    assert len(LOADED.found) >= 10
+    for name, one in LOADED.found.items():
+        assert one.id == name
+        assert one.claims
+
+
+@pytest.mark.parametrize("one", LOADED.found.values(), ids=list(LOADED.found))
+def test_each_comes_out_as_its_file_says(one: Demonstration) -> None:
+    rows = one.run()
+    assert all(row.as_expected for row in rows), [row.says for row in rows if not row.as_expected]
+    assert any(row.agrees is not None for row in rows)
+    assert reproduced(rows) == (one.id != "the-image-pattern-cannot-run")
+    assert all(row.ours_text for row in rows)
+
+
+@pytest.mark.parametrize("one", LOADED.found.values(), ids=list(LOADED.found))
+def test_a_wrong_printed_value_is_refused(one: Demonstration) -> None:
+    for row in one.run():
+        if row.agrees is not True:
+            continue
+        if row.digits is not None:
+            wrong = np.array(row.printed, dtype=float)
+            wrong.flat[-1] += 10.0**-row.digits
+            planted = replace(row, printed=wrong)
+        elif isinstance(row.printed, bool):
+            planted = replace(row, printed=not row.printed)
+        else:
+            planted = replace(row, printed=f"{row.printed}!")
+        assert planted.agrees is False, row.says
+        assert not reproduced([row, planted])
+
+
+def test_the_same_numbers_every_time() -> None:
+    for one in LOADED.found.values():
+        first, second = ([row.ours_text for row in one.run()] for _ in range(2))
+        assert first == second
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("another shape", np.zeros(2), np.zeros(3), digits=3),
+        Row("no number", float("nan"), 0.5, digits=3),
+        Row("an infinity", float("inf"), 0.5, digits=3),
+        Row("half a unit and more", 0.12351, 0.123, digits=3),
+        Row("a number for a word", 1, "1"),
+        Row("a longer list", (1, 2, 3), (1, 2)),
+    ],
+    ids=lambda row: row.says,
+)
+def test_values_that_do_not_agree(row: Row) -> None:
+    assert row.agrees is False
+    assert not row.as_expected
+
+
+def test_nothing_printed_is_no_agreement() -> None:
+    row = Row("ours alone", 0.5)
+    assert row.agrees is None
+    assert row.as_expected
+    assert not reproduced([row])
+
+
+def test_a_difference_that_is_expected() -> None:
+    wrong = Row("what the source prints is wrong", 1, printed=2, expected_to_differ=True)
+    assert wrong.as_expected
+    assert not reproduced([wrong])
+    assert not replace(wrong, printed=1).as_expected
+
+
+def test_texts_show_the_digits_that_are_compared() -> None:
+    row = Row("a matrix", np.array([[0.12345, -0.00001], [1, 2]]), np.ones((2, 2)), digits=3)
+    assert row.ours_text == "0.123, 0.000\n1.000, 2.000"
+    assert row.printed_text == "1.000, 1.000\n1.000, 1.000"
+    assert Row("ours alone", True).printed_text == ""
+
+
+def test_decimals_want_digits() -> None:
+    with pytest.raises(TypeError, match="say to how many digits"):
+        Row("a weight", 0.5, printed=0.5)
+    with pytest.raises(TypeError, match="from what"):
+        Row("a weight", 0.5, expected_to_differ=True)
+    run = lambda: [Row("ours alone", 1)]  # noqa: E731 (a function without a docstring)
+    with pytest.raises(TypeError, match="no docstring"):
+        demonstration("without words")(run)
+
+
+def test_a_broken_file_is_reported_by_name(tmp_path: Path) -> None:
+    good = (
+        "from attnproof.numeric.demonstration import Row, demonstration\n"
+        "@demonstration('A sum')\n"
+        "def run():\n    'One and one.'\n    return [Row('1 + 1', 1 + 1, 2)]\n"
+    )
+    (tmp_path / "a_sum.py").write_text(good, encoding="utf-8")
+    (tmp_path / "not_python.py").write_text("def", encoding="utf-8")
+    (tmp_path / "says_nothing.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "_aside.py").write_text("1 / 0\n", encoding="utf-8")
+    loaded = load_demonstrations(tmp_path)
+    assert set(loaded.found) == {"a-sum"}
+    assert reproduced(loaded.found["a-sum"].run())
+    assert loaded.broken["not-python"].startswith("SyntaxError")
+    assert "declares 0" in loaded.broken["says-nothing"]
+    assert set(loaded.broken) == {"not-python", "says-nothing"}

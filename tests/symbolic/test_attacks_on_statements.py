@@ -1,0 +1,225 @@
+"""Statements that were once decided wrongly: false and "proved", or true and "refuted".
+
+Where a statement cannot be written any more, the test holds what its author is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from attnproof.symbolic import (
+    Array,
+    Claim,
+    Statement,
+    all_positive,
+    at_least,
+    boolean,
+    differ,
+    equal,
+    exists,
+    for_all,
+    function,
+    greater,
+    index_below,
+    iterate,
+    natural,
+    positive,
+    probability_space,
+    real,
+    rows,
+    sizes,
+    standard,
+    theorem,
+)  # fmt: skip
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.claim import Law
+from attnproof.symbolic.givens import Given
+from attnproof.symbolic.prove import decide
+
+n, d = sizes("n d")
+GIVEN: dict[str, Given] = {
+    "b": boolean(),
+    "c": boolean(),
+    "f": function(0),
+    "u": natural(),
+    "x": real(),
+    "y": real(),
+}
+b, c, f, u, x, y = (given.named(name) for name, given in GIVEN.items())
+MASKED = xp.where(b, x, -xp.inf)
+M, X = boolean(d), real(d)
+
+
+def statement(claim: Claim, *told: Claim, **given: Given) -> Statement:
+    """The claim under hypotheses, with further givens."""
+    equations = tuple((t.left, t.right) for t in told if t.relation == "=" and t.right is not None)
+    laws = tuple(Law(t) for t in told if t.relation != "=")
+    return Statement({**GIVEN, **given}, {"": claim}, equations, laws)
+
+
+def verdict(claim: Claim, *told: Claim, **given: Given) -> str:
+    """The verdict of the prover alone."""
+    return decide(statement(claim, *told, **given), refuting=False).verdict
+
+
+def stated(body: Callable[..., Any], **given: Given) -> Statement:
+    return theorem("a statement", given=given)(body).statement
+
+
+# minus infinity
+
+
+def test_the_exponential_of_a_masked_score_is_not_positive() -> None:
+    """exp(−∞) + 1 + cos π is 0."""
+    for score, expected in ((x, "proved"), (MASKED, "undecided")):
+        assert verdict(all_positive(xp.exp(score) + 1 + xp.cos(y))) == expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "other"),
+    [
+        (lambda _, s: xp.astype(s <= s - 1, None), lambda _, s: 0 * s),
+        (lambda _, s: xp.where(s <= s - 1, 5, 7), lambda _, s: 7 + 0 * s),
+        (lambda _, s: xp.exp(s) * xp.exp(-s), lambda _, s: 1 + 0 * s),
+    ],
+)
+def test_layers_that_agree_on_numbers_may_differ_on_minus_infinity(
+    layer: Callable[..., Array], other: Callable[..., Array]
+) -> None:
+    rows_, mask = X.named("X"), M.named("M")
+    for start, expected in (
+        (xp.where(mask, rows_, 0), "proved"),
+        (xp.where(mask, rows_, -xp.inf), "undecided"),
+    ):
+        claim = equal(iterate(n, start, layer), iterate(n, start, other))
+        assert verdict(claim, X=X, M=M) == expected
+
+
+# a hypothesis about one thing is none about every such thing
+
+
+@pytest.mark.parametrize("name", ["i0", "j0"])
+def test_a_hypothesis_about_one_index_is_none_about_every_entry(name: str) -> None:
+    """Whatever an index is called, the rules may call theirs alike."""
+    one = index_below(n)
+    table = rows(n, f)
+    told = all_positive(f(one.named(name)))
+    for claim in (all_positive(table), all_positive(xp.sum(table))):
+        assert verdict(claim, told, **{name: one}) == "undecided"
+
+
+def test_a_hypothesis_about_one_number_is_none_about_every_state() -> None:
+    """s ↦ (s − 1)² is 0 at s = 1, whatever number is said not to be 1."""
+    told = differ(positive().named("y0"), 1)
+    layers = iterate(u, 2, lambda _, s: (s - 1) ** 2)
+    assert verdict(all_positive(layers), told, y0=positive()) == "undecided"
+
+
+def test_a_hypothesis_about_a_given_is_none_about_all_that_bear_its_name() -> None:
+    """From x = 0 for the x that is given, no x = 0 for all x follows."""
+    every = for_all({"x": real()}, lambda x: equal(x, 0)).claim
+    assert verdict(equal(x, 0), equal(x, 0)) == "proved"
+    assert verdict(every, equal(x, 0)) == "undecided"
+
+
+# one name is one thing
+
+
+def test_a_conclusion_for_all_x_is_not_about_another_x_that_is_given() -> None:
+    """log(1 + x) > 0 for the positive x was once refuted by a negative x of the conclusion."""
+
+    def body(x: Array) -> Law:
+        return for_all({"x": real()}, lambda **every: greater(xp.log(1 + x) + 0 * every["x"], 0))
+
+    with pytest.raises(TypeError, match="speaks of all x, and x is something else already"):
+        stated(body, x=positive())
+    with pytest.raises(TypeError, match="speaks of all x, and x is something else already"):
+        stated(body, x=real(n))
+
+
+@pytest.mark.parametrize("given", [natural(), real(), index_below(d), real(d)])
+def test_a_given_is_not_called_like_a_length(given: Given) -> None:
+    """m − i >= 1 for i below a natural number m was once refuted by a size m."""
+
+    def body(n: Array) -> Claim:
+        return equal(xp.sum(xp.ones(sizes("n")[0])) + 0 * xp.sum(n * xp.ones(d)), 1)
+
+    with pytest.raises(TypeError, match="n is the name of a given and of a length"):
+        stated(body, n=given)
+
+
+def test_the_range_of_an_index_is_read_by_its_whole_name() -> None:
+    """j < nu gives nu − j >= 1; nu was once taken for the size n."""
+    nu = index_below(n + 1)
+    j = index_below(nu.named("nu"))
+    claim = at_least(nu.named("nu") - j.named("j"), 1)
+    assert decide(statement(claim, nu=nu, j=j)).verdict != "refuted"
+
+
+# whole numbers
+
+
+def test_an_index_below_no_whole_number_proves_nothing() -> None:
+    """t + s < 4 fails at t = 1, s = 3, and these are below 3/2 and 5 − 3/2."""
+
+    def all_below(end: Any, depth: Any, s: Array) -> Claim:
+        counted = iterate(depth, 0, lambda t, z: z + xp.astype(t + s < end, None))
+        return equal(counted, iterate(depth, 0, lambda _, z: z + 1))
+
+    for first, second, end, expected in ((n, d, n + d - 1, "proved"), (x, 5 - x, 4, "undecided")):
+        s = index_below(second)
+        assert verdict(all_below(end, first, s.named("s")), s=s) == expected
+
+
+# divisors
+
+
+@pytest.mark.parametrize("witness", [0 * x, x - x])
+def test_no_number_is_shown_to_exist_by_dividing_by_it(witness: Array) -> None:
+    """1/z = 0 for no z; the convention 1/0 = 0 makes none."""
+    claim = exists(real(), "z", lambda z: equal(1 / z, 0), witness=witness)
+    assert verdict(claim) == "undecided"
+    found = exists(real(), "z", lambda z: equal(1 / z, 2), witness=witness + 0.5)
+    assert verdict(found) == "proved"
+
+
+@pytest.mark.parametrize("number", [x // 0, u % (x - x), xp.log(-1 * xp.ones(1))])
+def test_a_number_that_is_nowhere_defined_equals_nothing(number: Array) -> None:
+    assert verdict(equal(number, number)) == "undecided"
+
+
+# random numbers and truth values
+
+
+@pytest.mark.parametrize("rows_", [n, 1, n + 1])
+def test_random_numbers_have_outcomes_and_no_rows(rows_: Any) -> None:
+    """Over one row E z = 0 and E z² = 1 would give 0 = 1."""
+    with pytest.raises(TypeError, match="wants a probability_space first"):
+        standard(rows_, d)
+    assert standard(probability_space("Ω"), d).kind == "standard"
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda: b + b,
+        lambda: 2 * b,
+        lambda: b * c,
+        lambda: -b,
+        lambda: x - b,
+        lambda: 1 - (x <= y),
+        lambda: (x <= y) + (y <= x),
+        lambda: b[None] + xp.ones(n),
+    ],
+)
+def test_truth_values_are_not_counted_unless_they_are_made_numbers(
+    computed: Callable[[], Array],
+) -> None:
+    """b + b is 2·b of a number and b of a truth value."""
+    with pytest.raises(TypeError, match="holds truth values"):
+        computed()
+    number = xp.astype(b, None)
+    assert verdict(equal(number + number, 2 * number)) == "proved"

@@ -1,0 +1,1 @@
+"""The architectures that attention is compared with: recurrences, convolutions, pooling, graphs."""

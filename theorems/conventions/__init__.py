@@ -1,0 +1,1 @@
+"""Conventions of the sources, and the maps between them."""

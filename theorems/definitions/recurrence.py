@@ -1,0 +1,52 @@
+"""Recurrences: the state after some steps, one token a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from attnproof.symbolic.claim import iterate
+from attnproof.symbolic.definition import definition
+
+__all__ = ["affine_composite", "affine_state", "recurrent_cell", "state_after"]
+
+
+def recurrent_cell(state: Any, token: Any, to_state: Any, to_input: Any, bias: Any) -> Any:
+    r"""tanh(W_h h + W_x x + b) for h, b: (d,), x: (p,), W_h: (d, d), W_x: (d, p).
+
+    Elman 1990; document 001, the step of its recurrent cell.
+    """
+    xp = array_namespace(state)
+    return xp.tanh(to_state @ state + to_input @ token + bias)
+
+
+def state_after(steps: Any, start: Any, cell: Any, tokens: Any) -> Any:
+    """h_m of h_t = cell(h_{t−1}, x_t), from h_0 = start, reading tokens[0], .., tokens[m−1]."""
+    return iterate(steps, start, lambda t, state: cell(state, tokens[t]))
+
+
+@definition(r"\operatorname{State}")
+def affine_state(first: Any, steps: Any, start: Any, matrix: Any, vector: Any) -> Any:
+    r"""h after steps h ↦ A_t h + b_t, t = first, .., first + steps − 1, from h: (d,).
+
+    ``matrix`` and ``vector`` give A_t: (d, d) and b_t: (d,).
+    """
+    return iterate(steps, start, lambda t, h: matrix(first + t) @ h + vector(first + t))
+
+
+@definition(r"\operatorname{Composite}")
+def affine_composite(first: Any, steps: Any, width: Any, matrix: Any, vector: Any) -> Any:
+    r"""[A | b] of the one step h ↦ A h + b that the steps of ``affine_state`` come to: (d, d + 1).
+
+    [1 | 0] for no steps; each takes [A | b] to A_t [A | b] + [0 | b_t].  Blelloch 1990,
+    section 1.4.1.
+    """
+    xp = array_namespace(vector(first))
+    nothing = xp.concat((xp.eye(width), xp.zeros((width, 1))), axis=1)
+
+    def step(t: Any, composite: Any) -> Any:
+        added = xp.concat((xp.zeros((width, width)), vector(first + t)[:, None]), axis=1)
+        return matrix(first + t) @ composite + added
+
+    return iterate(steps, nothing, step)

@@ -1,0 +1,1 @@
+"""Numeric demonstrations of the sources, computed again."""

@@ -1,0 +1,1 @@
+"""Several heads, concatenated and mixed."""

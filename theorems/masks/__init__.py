@@ -1,0 +1,1 @@
+"""Masks and the order they bring."""

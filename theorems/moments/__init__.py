@@ -1,0 +1,1 @@
+"""Expectations and variances of scores."""

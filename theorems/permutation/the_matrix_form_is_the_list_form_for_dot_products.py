@@ -1,0 +1,31 @@
+"""Scaled dot-product attention is one case of attention with a score function."""
+
+from array_api_compat import array_namespace
+
+from attnproof.symbolic import Array, Claim, equal, function, real, sizes, theorem
+from attnproof.symbolic.givens import Function
+from attnproof.theorems.definitions.attention import attention, softmax
+
+r, n = sizes("r n", "tokens")
+ell, d = sizes("ell d", "features")
+
+
+@theorem(
+    "softmax(Q Kᵀ/√ℓ) V is the list form with h(q, k) = q·k/√ℓ, in every row",
+    given={
+        "Q": real(r, ell), "K": real(n, ell), "V": real(n, d),
+        "h": function(1, 1, says="any function of a query and a key"),
+    },
+    sources=("document 000, list form and matrix form",),
+    claims=("B5",),
+)  # fmt: skip
+def statement(Q: Array, K: Array, V: Array) -> Claim:
+    """The matrix form has many queries and one kind of score; keys and values are its rows."""
+    xp = array_namespace(Q)
+    scores = xp.sum(Q[:, None, :] * K[None, :, :], axis=-1) / ell**0.5
+    return equal(attention(Q, K, V), softmax(scores) @ V)
+
+
+@statement.twin_of("the score function is any h")
+def any_score(h: Function, Q: Array, K: Array, V: Array) -> Claim:
+    return equal(attention(Q, K, V), softmax(h(Q[:, None, :], K[None, :, :])) @ V)

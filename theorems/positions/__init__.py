@@ -1,0 +1,1 @@
+"""Positions told apart, and the simplest ways to write them."""

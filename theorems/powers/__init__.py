@@ -1,0 +1,1 @@
+"""Positions encoded by the powers of one matrix."""

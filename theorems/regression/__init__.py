@@ -1,0 +1,1 @@
+"""Attention as a linear model: orthonormal keys and least squares."""
