@@ -5,12 +5,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOBS ?= 2
 LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems
 
 .PHONY: run test lint types tests schema clean
 
 run: $(VENV)/.run
-	$(BIN)/attnproof run --html report --json report/results.json
+	$(BIN)/attnproof run --jobs $(JOBS) --html report --json report/results.json
 
 test: $(VENV)/.dev
 	$(MAKE) --keep-going lint types tests  # one finding must not hide the others

@@ -26,6 +26,8 @@ from .walk import TooLarge
 __all__ = ["ReadingError", "devices", "measure"]
 
 REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
+CALMER = 4
+OVERFLOW = "an exponential overflowed; the tokens were drawn once more, spread a quarter as wide"
 RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 
 
@@ -174,11 +176,27 @@ class _Tasks:
             )
         return self.others[id(task), k]
 
+    def calm(self, task: Task) -> Task:
+        """The task with tokens that spread less."""
+        if (id(task), 0) not in self.others:
+            scale = replace(task.scale, spread=task.scale.spread / CALMER)
+            self.others[id(task), 0] = Task(
+                task.statement, scale, task.sizes, task.device, task.seed
+            )
+        return self.others[id(task), 0]
+
     def measured(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement; of what should be refuted, the first draw that contradicts it."""
+        """One measurement; of what should be refuted, the first draw that contradicts it.
+
+        Where an exponential overflows, the tokens are drawn once more and spread less.
+        """
         found = self.run(task, says, implementation, dtype)
+        if found.status == "non-finite" and self.expected == "proved":
+            calm = self.run(self.calm(task), says, implementation, dtype)
+            if calm.status != "non-finite":
+                return replace(calm, reason=" ".join(filter(None, (calm.reason, OVERFLOW))))
         relation = task.statement.claims[says].relation
         if self.expected != "refuted" or found.status != "held" or relation in ("=", "exists"):
             return found

@@ -21,7 +21,6 @@ from .scale import Scale, depths, roles, terms_of, tokens
 
 __all__ = ["values_by_kind"]
 
-SPREAD = 1.75  # of token features: scores spread 3, so that a few keys stand out in every row
 LARGE = 1 << 20  # entries of what is not drawn if no term reads it
 DEPTHS = range(2, 40)  # natural numbers that are depths of stacks
 
@@ -143,7 +142,7 @@ def _ladder(last: float, ask: _Ask) -> Tensor:
 def _spread(ask: _Ask) -> float:
     """Matrices between features keep the size of what they act on; tokens spread wider."""
     if any(tokens(n) for n in ask.given.shape):
-        return SPREAD
+        return ask.scale.spread
     return 1 / math.sqrt(ask.shape[-2]) if len(ask.shape) > 1 else 1.0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 import torch
 
@@ -19,6 +20,8 @@ from .torch_reading import TorchReading
 
 __all__ = ["again", "at_witness", "definitions_of", "drawn", "parts_of"]
 
+PRODUCTS = 1 << 31
+"""The multiplications in one product of matrices where every entry of it is needed."""
 FEW_STEPS = 4  # where an equation speaks of stacks: deeper, it is hardly ever solved
 
 
@@ -64,11 +67,24 @@ def again(task: Task) -> Task:
 def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
     """Whether some claim needs every entry of a large intermediate, none of it being sampled."""
     reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
+    whole = [
+        side for claim in map(at_witness, statement.claims.values())
+        if max(reading.lengths(claim.left), default=1) <= scale.rows for side in _sides(claim)
+    ]  # fmt: skip
     return any(
-        max(reading.lengths(claim.left), default=1) <= scale.rows
-        and max(reading.peak(side) for side in _sides(claim)) > scale.passes
-        for claim in map(at_witness, statement.claims.values())
+        reading.peak(side) > scale.passes or _products(reading, side) > PRODUCTS for side in whole
     )
+
+
+def _products(reading: TorchReading, side: Term) -> int:
+    """The multiplications in the largest product of matrices of a side."""
+    return max(
+        (
+            prod(reading.lengths(t)) * reading.length(t.args[0].shape[-1])
+            for t in postorder(side) if t.op == "matmul" and not t.loose
+        ),
+        default=0,
+    )  # fmt: skip
 
 
 def at_witness(claim: Claim) -> Claim:

@@ -31,6 +31,8 @@ class Scale:
     """Lengths for each role, largest first, the largest position, rows compared, heads drawn.
 
     Where a statement has more sizes of a role than there are lengths, the last go down by one.
+    ``spread`` is that of token features: scores of √ℓ-scaled dot products then spread 3, so that
+    a few keys stand out in every row.
     ``passes`` is the largest intermediate, in entries, of which every entry is computed where
     no rows can be sampled (a mean over all tokens): tokens are halved until it fits.  ``steps``
     is the largest depth of a stack and the longest table computed row by row.
@@ -42,6 +44,7 @@ class Scale:
     rows: int = 64
     heads: int = 1
     passes: int = 1 << 24
+    spread: float = 1.75
     steps: int = 1_024
 
 

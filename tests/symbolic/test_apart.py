@@ -26,7 +26,7 @@ from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, re
 from attnproof.symbolic.normal_form.equations import chain, inside, rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, unary
 from attnproof.symbolic.terms import Term
-from tests.symbolic.derivation_faults import assumed, gap
+from tests.symbolic.false_proofs import assumed, gap
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
 from tests.symbolic.vocabulary import HALF, PI, TWO, X, Y, a, b, i, n, q, u, v

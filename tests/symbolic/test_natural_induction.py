@@ -15,7 +15,7 @@ from attnproof.symbolic.kernel import Proof, Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, index, integer, mul
 from attnproof.symbolic.terms import Term, substitute
-from tests.symbolic.derivation_faults import assumed
+from tests.symbolic.false_proofs import assumed
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
 from tests.symbolic.vocabulary import a, b, n, q, stack, u, v, var

@@ -16,7 +16,7 @@ from attnproof.symbolic.normal_form.equations import chain as chained
 from attnproof.symbolic.normal_form.equations import inside, rewrite, under
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, mul, power
 from attnproof.symbolic.terms import Term, make
-from tests.symbolic.derivation_faults import assumed, gap, squares
+from tests.symbolic.false_proofs import assumed, gap, squares
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
 from tests.symbolic.vocabulary import A, X, Y, a, b, m, n, spread, var

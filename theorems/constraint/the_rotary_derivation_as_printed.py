@@ -21,7 +21,7 @@ from attnproof.theorems.definitions.complex import modulus, product, unit
 @theorem(
     "The derivation of the rotary encoding, line by line as printed",
     given={
-        "x": real(2), "y": real(2), "Z": real(B, 2), "t": real(), "m": natural(), "n": natural(),
+        "x": real(2), "y": real(2), "Z": real(B, 2), "m": natural(), "n": natural(),
         "theta": angle(), "phase_x": angle(), "phase_y": angle(),
     },
     expected="refuted",
@@ -29,7 +29,7 @@ from attnproof.theorems.definitions.complex import modulus, product, unit
     claims=("R17b", "R18", "R20", "R20b", "R21", "R22"),
 )  # fmt: skip
 def statement(
-    x: Array, y: Array, Z: Array, t: Array, m: Array, n: Array,
+    x: Array, y: Array, Z: Array, m: Array, n: Array,
     theta: Array, phase_x: Array, phase_y: Array,
 ) -> dict[str, Claim]:  # fmt: skip
     """Each of them is false for f(x, m) = x e^{imθ}, whose phase is Θ(x) + mθ."""
@@ -47,7 +47,7 @@ def statement(
         ),
         "the offset for m = n + 1": equal(n - (n + 1), 1),
         "the phase does not move": equal((m + 1) * theta, m * theta),
-        "the modulus is the vector": equal(t, modulus(real_number(t))),
+        "the modulus is the vector": equal(Z[:, 0], modulus(real_number(Z[:, 0]))),
         "the modulus at offset 0 is the product": equal(
             product(x, y), real_number(modulus(x) * modulus(y))
         ),
@@ -55,9 +55,9 @@ def statement(
 
 
 def real_number(t: Array) -> Array:
-    """t as the complex number (t, 0)."""
+    """t as the complex number (t, 0), number by number."""
     xp = array_namespace(t)
-    pair: Array = xp.stack((t, 0 * t))
+    pair: Array = xp.stack((t, 0 * t), axis=-1)
     return pair
 
 
