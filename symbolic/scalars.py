@@ -241,10 +241,11 @@ def is_integer(term: Term) -> bool:
 def index_range(atom: Term) -> Term | None:
     """The length an index atom stays below: an index, or an entry of an index array.
 
+    An outcome of an experiment is no number.
     What stands in an index array outside of its axis is nothing that is known.
     """
     if atom.op == "index":
-        return atom.args[0]
+        return None if atom.args[0].op == "space" else atom.args[0]
     array = index_array(atom)
     inside = array is not None and below(atom.args[1], atom.args[0].shape[0])
     return array.args[0] if array is not None and inside else None

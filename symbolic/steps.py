@@ -101,7 +101,7 @@ def _steps(
         yield from _steps(d.part, path, opened, around, back)
     elif not isinstance(d, Reflexive):
         for equation in _apart(d):
-            yield from _steps(equation, path, opened, lambda t: t, back)
+            yield from _steps(equation, (), (), lambda t: t, back)
 
 
 def _apart(d: Derivation) -> tuple[Derivation, ...]:

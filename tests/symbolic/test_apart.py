@@ -9,8 +9,6 @@ import pytest
 from attnproof.symbolic import (
     Array,
     differ,
-    equal,
-    exists,
     index_below,
     natural,
     nonnegative,
@@ -232,8 +230,3 @@ def test_arrays_differ_in_some_entry_and_not_in_every_one() -> None:
     proof = replay(Differ(X, Y, at, Reflexive(fact[1]), frozenset({fact})))
     assert proof.relation == "!="
     assert proof.assumes == {fact}
-
-
-def test_what_exists_is_not_shown_by_what_differs() -> None:
-    said = Said(GIVEN, lambda a: exists(real(), "e", lambda e: equal(a + e, a + 1), witness=a + 1))
-    assert verdict(said) == "undecided"

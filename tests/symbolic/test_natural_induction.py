@@ -91,12 +91,12 @@ def test_a_size_is_no_natural_and_neither_is_a_real_number() -> None:
 
 
 def test_a_hypothesis_on_the_number_is_no_help() -> None:
-    """If k is 2, a + a + k = 4 a would hold at 0 if 0 were 2; the step would hold of k alone."""
+    """If m is 2, then [m = 2] = 0 holds at 0, and at m + 1 for this m."""
     said = Said(
-        NUMBERS, lambda m, a: equal(times(m, a, a), 3 * a).by_induction(m),
+        NUMBERS, lambda m: equal(xp.astype(m == 2, None), 0 * m).by_induction(m),
         lambda m: [(m, 2)],
     )  # fmt: skip
-    assert verdict(said) == "undecided"
+    assert "it is not arbitrary" in because(said)
 
 
 # the derivation itself
