@@ -31,6 +31,12 @@ schema: $(VENV)/.run
 	mv attnproof/schema.json.new attnproof/schema.json
 	$(BIN)/attnproof schema --table > attnproof/table_schema.json.new
 	mv attnproof/table_schema.json.new attnproof/table_schema.json
+	$(BIN)/attnproof schema --calibration > attnproof/calibration_schema.json.new
+	mv attnproof/calibration_schema.json.new attnproof/calibration_schema.json
+	$(BIN)/attnproof schema --trials > attnproof/trials_schema.json.new
+	mv attnproof/trials_schema.json.new attnproof/trials_schema.json
+	$(BIN)/attnproof schema --sweep > attnproof/sweep_schema.json.new
+	mv attnproof/sweep_schema.json.new attnproof/sweep_schema.json
 
 $(VENV)/.made: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -165,7 +165,7 @@ def _exact(claimed: Statement, options: Options) -> tuple[Evidence, ...]:
 
     started = perf_counter()
     try:
-        found = exact(claimed, scale="small", seed=options.seed)  # sizes add little to a field
+        found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
         return (_stopped("the finite fields", error, started),)
     return translate.exact(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from .evidence import Record, Verdict
 
@@ -49,6 +49,10 @@ class DemonstrationRecord(Record):
     ok: bool = Field(description="Each printed row agrees, or differs where that is expected.")
     why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
     seconds: float = Field(ge=0)
+    stored: AwareDatetime | None = Field(
+        default=None,
+        description="When it was run, if it was found in the store; null if this run did.",
+    )
 
 
 class DocumentRecord(Record):

@@ -24,21 +24,30 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
+from .calibrate_commands import register as register_calibrate
 from .encoding_commands import EncodingFiles, list_encodings, register
 from .options import (
     DeviceOption,
     Dtype,
     Dtypes,
     Folders,
+    Fresh,
     Jobs,
     JsonFile,
     NoNumeric,
     Scale,
     ScaleOption,
     Seed,
+    StoreFile,
+    kept_in,
     loaded,
     options_of,
 )  # fmt: skip
+from .precision_commands import register as register_precision
+from .scale_commands import register as register_scale
+from .sharded_command import register as register_sharded
+from .sweep_commands import register as register_sweep
+from .trials_commands import register as register_trials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +56,7 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .records import Results
+    from .sweeping.kept import Kept
 
 __all__ = ["Dtype", "app", "main"]
 
@@ -144,6 +154,8 @@ def claims(
     seed: Seed = 0,
     jobs: Jobs = 1,
     json: JsonFile = None,
+    store: StoreFile = None,
+    fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
     """Claims of the documents: each with its verdict, derived from what decides it.
@@ -163,11 +175,16 @@ def claims(
     from rich.console import Console
 
     from .claims_table import claims_table
+    from .terminal import from_store
 
     options = options_of(numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
-    results = _run(catalogue.having(chosen.theorems), chosen, options, names or (), lines=False)
+    kept = kept_in(store, fresh=fresh)
+    parts = catalogue.having(chosen.theorems)
+    results = _run(parts, chosen, options, names or (), kept, lines=False)
     claims_table(results, Console(), wanted)
+    if told := from_store(results):
+        print(told)
     return _ended(results, json, None)
 
 
@@ -185,6 +202,8 @@ def run(
     json: JsonFile = None,
     html: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report.")] = None,
     no_numeric: NoNumeric = False,
+    store: StoreFile = None,
+    fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
     """Check theorems and claims; the exit code is 0 if all is as expected."""
@@ -202,14 +221,14 @@ def run(
     options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
-    results = _run(needed, chosen, options, names or ())
+    results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))
     table(results, Console())
     return _ended(results, json, html)
 
 
 def _run(
-    catalogue: Catalogue, ledger: Ledger, options: Options, names: Sequence[str], *,
-    lines: bool = True,
+    catalogue: Catalogue, ledger: Ledger, options: Options, names: Sequence[str],
+    kept: Kept | None, *, lines: bool = True,
 ) -> Results:  # fmt: skip
     """Run with a bar; an interrupt before anything was finished leaves nothing."""
     from rich.console import Console
@@ -220,7 +239,9 @@ def _run(
     broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
     coming = [*broken, *(entry.id for entry in catalogue.entries), *ledger.demonstrations]
     with progress(Console(stderr=True), coming, lines=lines) as tell:
-        results = run_catalogue(catalogue, options, tuple(names), tell, ledger)
+        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, kept)
+    for line in kept.told if kept is not None else ():
+        print(f"attnproof: {line}", file=sys.stderr)
     if results.unfinished and not results.theorems:
         raise Interrupted("interrupted before any theorem was finished; nothing written")
     return results
@@ -239,17 +260,34 @@ def _ended(results: Results, json: Path | None, html: Path | None) -> int:
 
 
 register(app)
+register_calibrate(app)
+register_precision(app)
+register_scale(app)
+register_sharded(app)
+register_sweep(app)
+register_trials(app)
 
 
 @app.command()
 def schema(
     table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
+    trials: Annotated[bool, typer.Option("--trials", help="Of the tables of trials.")] = False,
+    of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
+    calibration: Annotated[
+        bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
+    ] = False,
 ) -> int:
     """The JSON schema of the record."""
     from .card_records import table_schema_text
     from .records import schema_text
+    from .sweeping.records import sweep_schema_text
+    from .trial_records import trials_schema_text
 
-    print(table_schema_text() if table else schema_text(), end="")
+    text = trials_schema_text if trials else table_schema_text if table else schema_text
+    text = sweep_schema_text if of_sweep else text
+    if calibration:
+        from .numeric.calibration.record import calibration_schema_text as text
+    print(text(), end="")
     return 0
 
 

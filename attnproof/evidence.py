@@ -13,12 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
     "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence", "MeasuredEvidence", "Number",
-    "ProvedEvidence", "Record", "RefutedEvidence", "Status", "UndecidedEvidence", "UseRecord",
-    "Verdict", "WitnessRecord",
+    "Policy", "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "Status",
+    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord",
 ]  # fmt: skip
 
 Verdict = Literal["proved", "refuted", "ill-typed", "undecided"]
 Status = Literal["held", "violated", "non-finite", "skipped"]
+Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
 Number = float | Literal["non-finite"]
 
 
@@ -91,6 +92,17 @@ class IllTypedEvidence(Record):
     seconds: float = Field(ge=0)
 
 
+class PolicyRecord(Record):
+    """What one policy says of one measurement."""
+
+    policy: Policy
+    status: Status
+    ratio: Number | None = Field(
+        description="The largest error over its bound, or |z| over its limit; null when skipped."
+    )
+    told: str = Field(description="The place or direction; why it was not applied.")
+
+
 class MeasuredEvidence(Record):
     """One implementation, on one device and dtype, against the statement."""
 
@@ -109,6 +121,11 @@ class MeasuredEvidence(Record):
     status: Status
     reason: str
     rounding: str = Field(default="", description="The model behind the tolerance, in words.")
+    design: str = Field(default="normal", description="The input design that spoke.")
+    designs: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
+    policies: tuple[PolicyRecord, ...] = Field(
+        default=(), description="What each policy says; violated if any says so."
+    )
 
 
 class ExactEvidence(Record):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
+from pathlib import Path
 
 from .records import Machine
 from .usage import UsageError
@@ -30,11 +31,19 @@ def machine(*, numeric: bool) -> Machine:
     """The machine of a run; torch is looked at only when there are numbers."""
     return Machine(
         python=platform.python_version(),
-        platform=platform.platform(),
+        platform=f"{_processor()}, {platform.system()} {platform.machine()}",
         processors=os.cpu_count() or 1,
         torch=metadata.version("torch") if numeric else "",
         devices=_devices() if numeric else (),
     )
+
+
+def _processor() -> str:
+    """The processor's name where the system tells it."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or "processor unnamed")
 
 
 def _devices() -> tuple[str, ...]:

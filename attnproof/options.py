@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .interrupt import held_back
-from .usage import require_device, require_theorems
+from .usage import UsageError, require_device, require_theorems
 
 if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .checking import Options
     from .ledger import Ledger
+    from .sweeping.kept import Kept
 
 __all__ = [
-    "DeviceOption", "Dtype", "Dtypes", "Folders", "Jobs", "JsonFile", "NoNumeric", "Scale",
-    "ScaleOption", "Seed", "loaded", "options_of",
+    "DeviceOption", "Dtype", "Dtypes", "Folders", "Fresh", "Jobs", "JsonFile", "NoNumeric", "Scale",
+    "ScaleOption", "Seed", "StoreFile", "kept_in", "loaded", "options_of",
 ]  # fmt: skip
 
 
@@ -55,6 +57,16 @@ Seed = Annotated[int, typer.Option(min=0, help="Of every random input.")]
 NoNumeric = Annotated[bool, typer.Option("--no-numeric", help="Prove and refute only.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Theorems checked at once.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the record.")]
+StoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", metavar="FILE",
+        help="Where finished work is kept; by default in the user's cache.",
+    ),
+]  # fmt: skip
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Check anew what the store has, and replace it there.")
+]
 
 
 def options_of(
@@ -69,8 +81,26 @@ def options_of(
         present = default_dtypes(device) if numeric else ()
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
+    if numeric:
+        from .calibrate_commands import calibrated_once
+
+        calibrated_once(device)
     asked = tuple(dtype.value for dtype in dtypes or ())
     return Options(numeric, scale.value, device, asked or present, seed, jobs)
+
+
+def kept_in(store: Path | None, *, fresh: bool) -> Kept | None:
+    """The store of a run; what is to be heard of it goes to standard error."""
+    from .sweeping.kept import opened
+    from .sweeping.store import Foreign
+
+    try:
+        kept, told = opened(store, fresh=fresh)
+    except Foreign as error:
+        raise UsageError(str(error)) from None
+    for line in told:
+        print(f"attnproof: {line}", file=sys.stderr)
+    return kept
 
 
 def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .card_records import TableRecord
+    from pydantic import BaseModel
+
     from .records import Results
 
 __all__ = ["write_html", "write_json"]
 
 
-def write_json(results: Results | TableRecord, file: Path) -> Path:
+def write_json(results: BaseModel, file: Path) -> Path:
     """The record as JSON; a reader sees the old file or the new one, never half of it."""
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from .exact_words import exact_lines
 from .layout import bullets, filled, formula, section
+from .number_lines import number_lines
 from .records import (
     Formula,
     IllTypedEvidence,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["brief", "kernel_steps", "page"]
 
-NAME = 36
 RELATIONS = {">=": "≥", "!=": "≠"}
 
 
@@ -182,32 +181,11 @@ def _undecided(record: TheoremRecord | TwinRecord) -> Iterator[str]:
 
 
 def _numbers(record: TheoremRecord | TwinRecord) -> Iterator[str]:
-    """Under each set of sizes, one line for each implementation and dtype; then what is exact."""
-    measured = (e for e in record.evidence if isinstance(e, MeasuredEvidence))
-    for (says, where), rows in groupby(measured, _where):
-        yield from filled(f"{says}: {where}".removeprefix(": "), 2, 2)
-        for m in rows:
-            if m.status == "skipped":
-                told = f"{m.implementation}, {m.dtype}: skipped, {m.reason}"
-                yield from filled(told, 4, 4)
-                continue
-            if len(m.implementation) > NAME:
-                yield from filled(m.implementation, 4, 2)
-            name = m.implementation if len(m.implementation) <= NAME else ""
-            numbers = f"{_short(m.error):>10} {_short(m.tolerance):>8}"
-            yield f"    {name:<{NAME}} {m.dtype:<8} {numbers} {m.status}"
+    """What was measured; then what is exact."""
+    yield from number_lines(e for e in record.evidence if isinstance(e, MeasuredEvidence))
     for line in exact_lines(record.evidence):
         told = f"{line.says}: {line.text}".removeprefix(": ")
         yield from filled(told + f": {line.why}" * (line.status == "skipped"), 2, 2)
-
-
-def _where(m: MeasuredEvidence) -> tuple[str, str]:
-    sizes = ", ".join(f"{name} = {value}" for name, value in m.sizes.items())
-    return m.says, f"{sizes}; {m.sampled or 'nothing read'}; error and its bound on {m.device}"
-
-
-def _short(value: float | str | None) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
 
 
 def _twin(twin: TwinRecord) -> Iterator[str]:

@@ -45,7 +45,8 @@ def progress(
             else:
                 found = outcome.verdict if isinstance(outcome, TheoremRecord) else outcome.outcome
                 mark = "" if outcome.ok else f"  ! {_wrong(outcome)}"
-                line = Text(f"{sign(found):<12} {outcome.id}{mark}")
+                known = "" if outcome.stored is None else "  (from the store)"
+                line = Text(f"{sign(found):<12} {outcome.id}{known}{mark}")
                 line.stylize(style(found), 0, 12)
             if lines or isinstance(outcome, BrokenFile) or not outcome.ok:
                 bar.console.print(line, soft_wrap=True)

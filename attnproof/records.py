@@ -28,6 +28,7 @@ from .evidence import (
     IllTypedEvidence,
     MeasuredEvidence,
     Number,
+    PolicyRecord,
     ProvedEvidence,
     Record,
     RefutedEvidence,
@@ -42,13 +43,13 @@ __all__ = [
     "SCHEMA_VERSION", "BrokenFile", "Checked", "ClaimRecord", "ClaimVerdict", "DecidingRecord",
     "DefinitionRecord", "DemonstrationRecord", "DocumentRecord", "Evidence", "ExactEvidence",
     "Expected", "Formula", "GivenRecord", "IllTypedEvidence", "LinkRecord", "Machine",
-    "MeasuredEvidence", "MeetingRecord", "Number", "OptionsRecord", "Outcome", "ProvedEvidence",
-    "Record", "RefutedEvidence", "Relation", "Results", "Role", "RowRecord", "SizeRecord", "Status",
-    "TheoremRecord", "TwinRecord", "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord",
-    "schema_text",
+    "MeasuredEvidence", "MeetingRecord", "Number", "OptionsRecord", "Outcome", "PolicyRecord",
+    "ProvedEvidence", "Record", "RefutedEvidence", "Relation", "Results", "Role", "RowRecord",
+    "SizeRecord", "Status", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "UseRecord",
+    "Verdict", "WitnessRecord", "schema_text",
 ]  # fmt: skip
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 Expected = Literal["proved", "refuted", "ill-typed"]
 Relation = Literal["=", ">", ">=", "!="]
@@ -139,6 +140,10 @@ class TheoremRecord(Checked):
     sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
     givens: tuple[GivenRecord, ...]
     twin: TwinRecord
+    stored: AwareDatetime | None = Field(
+        default=None,
+        description="When it was checked, if it was found in the store; null if this run did.",
+    )
 
 
 class BrokenFile(Record):
@@ -175,7 +180,7 @@ class OptionsRecord(Record):
 class Results(Record):
     """One run."""
 
-    schema_version: Literal[3] = SCHEMA_VERSION
+    schema_version: Literal[4] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from . import __version__
 from .catalogue import Catalogue, Entry, Source, failure
@@ -23,38 +25,91 @@ from .records import (
     TheoremRecord,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from .sweeping.kept import Kept, Writer
+
 __all__ = ["Options", "Outcome", "check", "run"]
 
 Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 
 
-def _in_worker(source: Source, options: Options) -> TheoremRecord | BrokenFile:
-    """One theorem in a process of its own, which imports the file by itself."""
+def _one(entry: Entry, options: Options, kept: Kept | None) -> TheoremRecord | BrokenFile:
+    """The record of one theorem: from the store, or checked now and left there."""
+    if kept is None:
+        return check(entry.theorem, entry.source, options)
+    from .sweeping.kept import theorem_key
+
     try:
-        theorem = source.load()
+        key, files = theorem_key(entry, options)
+    except Exception:  # noqa: BLE001 (its statements cannot be built; its check will tell)
+        return check(entry.theorem, entry.source, options)
+    record = kept.found(key, TheoremRecord)
+    if record is not None:
+        return record
+    outcome = check(entry.theorem, entry.source, options)
+    if isinstance(outcome, TheoremRecord):
+        kept.tell(kept.writer.keep(key, files, outcome))
+    return outcome
+
+
+def _in_worker(
+    source: Source, options: Options, writer: Writer | None
+) -> tuple[TheoremRecord | BrokenFile, list[str]]:
+    """One theorem in a process of its own, which imports the file by itself; what to tell."""
+    try:
+        entry = Entry(source, source.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        return BrokenFile(file=source.label, error=failure(error, source.path))
+        return BrokenFile(file=source.label, error=failure(error, source.path)), []
     if options.numeric:
         import torch
 
         torch.set_num_threads(1)
-    return check(theorem, source, options)
+    kept = None if writer is None else writer.here()
+    return _one(entry, options, kept), [] if kept is None else kept.told
 
 
 def _silent(outcome: Outcome) -> None:
     del outcome
 
 
-def _outcomes(entries: tuple[Entry, ...], options: Options) -> Iterator[TheoremRecord | BrokenFile]:
-    """The outcome of each entry, in order, as they come."""
+def _outcomes(
+    entries: tuple[Entry, ...], options: Options, kept: Kept | None
+) -> Iterator[TheoremRecord | BrokenFile]:
+    """The outcome of each entry, in order, as they come; those in the store are not checked."""
     if options.jobs == 1 or len(entries) < 2:
         for entry in entries:
-            yield check(entry.theorem, entry.source, options)
+            yield _one(entry, options, kept)
         return
     from joblib import Parallel, delayed
 
-    work = (delayed(_in_worker)(entry.source, options) for entry in entries)
-    yield from Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(work)
+    writer = None if kept is None else kept.writer
+    work = (delayed(_in_worker)(entry.source, options, writer) for entry in entries)
+    found = Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(work)
+    for outcome, told in found:
+        for line in told:
+            if kept is not None:
+                kept.tell(line)
+        yield outcome
+
+
+def _demonstrated(
+    files: Mapping[str, Path], kept: Kept | None
+) -> Iterator[DemonstrationRecord]:
+    """The record of each demonstration, in order; those in the store are not run."""
+    if kept is None:
+        yield from demonstrate(files)
+        return
+    from .sweeping.kept import demonstration_keys
+
+    keys = demonstration_keys(files)
+    found = {name: kept.found(key, DemonstrationRecord) for name, (key, _) in keys.items()}
+    coming = demonstrate({name: path for name, path in files.items() if found[name] is None})
+    for name, (key, beside) in keys.items():
+        record = found[name]
+        if record is None:
+            record = next(coming)
+            kept.tell(kept.writer.keep(key, beside, record))
+        yield record
 
 
 def run(
@@ -63,13 +118,15 @@ def run(
     selection: tuple[str, ...] = (),
     tell: Callable[[Outcome], None] | None = None,
     ledger: Ledger | None = None,
+    kept: Kept | None = None,
 ) -> Results:
     """Check every entry, and derive the claims of ``ledger`` from what is found.
 
     The catalogue holds the theorems that the claims rest on, each of which is checked once.
     ``tell`` hears of each outcome as it comes: broken files, then theorems and demonstrations in
     their order.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results,
-    the rest is named in ``unfinished``, and claims that rest on it are undecided.
+    the rest is named in ``unfinished``, and claims that rest on it are undecided.  With ``kept``,
+    what the store holds is taken from it, and what is finished is left there at once.
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()
@@ -82,7 +139,7 @@ def run(
     absent = {b.id: f"its file is broken: {b.error}" for b in catalogue.broken}
     done = 0
     try:
-        for outcome in _outcomes(catalogue.entries, options):
+        for outcome in _outcomes(catalogue.entries, options, kept):
             entry = catalogue.entries[done]
             if isinstance(outcome, TheoremRecord):
                 checked.append((entry, outcome))
@@ -91,7 +148,7 @@ def run(
                 absent[entry.id] = f"its file is broken: {outcome.error}"
             done += 1
             tell(outcome)
-        for record in demonstrate(ledger.demonstrations):
+        for record in _demonstrated(ledger.demonstrations, kept):
             shown.append(record)
             tell(record)
     except KeyboardInterrupt:

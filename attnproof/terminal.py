@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from .records import Results
+    from .records import DemonstrationRecord, Results
 
-__all__ = ["SIGNS", "against", "numbers", "sign", "style", "summary", "table"]
+__all__ = ["SIGNS", "against", "from_store", "numbers", "sign", "style", "summary", "table"]
 
 SIGNS = {
     "proved": "✓", "refuted": "✗", "ill-typed": "✗", "undecided": "?",
@@ -72,6 +72,8 @@ def table(results: Results, console: Console) -> None:
     if results.claims:
         console.print(Text(claims_summary(results), "bold"), soft_wrap=True)
     console.print(Text(summary(results), "bold"), soft_wrap=True)
+    if told := from_store(results):
+        console.print(Text(told, "bold"), soft_wrap=True)
 
 
 def _verdicts(results: Results) -> Table:
@@ -145,3 +147,17 @@ def summary(results: Results) -> str:
     right = f"{sum(record.ok for record in results.theorems)} as expected in {parts}"
     found = f"{len(counted)} theorem{'s' * (len(counted) != 1)}: {verdicts}"
     return f"{found}; {right}{', ' * bool(wrong)}{wrong}. {results.seconds:.1f} s"
+
+
+def from_store(results: Results) -> str:
+    """One line: how much of a run was found in the store, and when it was checked."""
+    records: list[TheoremRecord | DemonstrationRecord] = [*results.theorems]
+    records += results.demonstrations
+    times = sorted(record.stored for record in records if record.stored is not None)
+    if not times:
+        return ""
+    first, last = (f"{time.astimezone():%Y-%m-%d %H:%M}" for time in (times[0], times[-1]))
+    when = first if first == last else f"from {first} to {last}"
+    what = "theorems and demonstrations" if results.demonstrations else "theorems"
+    told = f"{len(times)} of {len(records)} {what} found in the store, checked {when}"
+    return f"{told}; --fresh checks anew"

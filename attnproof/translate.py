@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .chains import chain, formula
+from .evidence import Policy
 from .records import (
     Evidence,
     ExactEvidence,
@@ -15,6 +16,7 @@ from .records import (
     GivenRecord,
     MeasuredEvidence,
     Number,
+    PolicyRecord,
     ProvedEvidence,
     RefutedEvidence,
     SizeRecord,
@@ -26,7 +28,7 @@ from .records import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from .numeric.measurement import Measurement
+    from .numeric.measurement import Judged, Measurement
     from .numeric.residues.exact import ExactCheck
     from .symbolic.claim import Claim, Instance
     from .symbolic.decision import ClaimDecision, Decision, Witness
@@ -225,8 +227,20 @@ def measured(measurements: Iterable[Measurement]) -> tuple[MeasuredEvidence, ...
             status=cast("Status", m.status),
             reason=m.reason,
             rounding=m.profile,
+            design=m.design,
+            designs=tuple(m.designs),
+            policies=tuple(map(_policy, m.judged)),
         )
         for m in measurements
+    )
+
+
+def _policy(judged: Judged) -> PolicyRecord:
+    return PolicyRecord(
+        policy=cast("Policy", judged.policy),
+        status=cast("Status", judged.status),
+        ratio=None if judged.status == "skipped" else _number(judged.ratio),
+        told=judged.told,
     )
 
 

@@ -1,22 +1,54 @@
-"""All benchmarks in one run: ``python -m benchmarks`` from a checkout.
+"""Benchmarks in one run: ``python -m benchmarks [NAME ...] [--markdown FILE]`` from a checkout.
 
 Prints tables and asserts nothing; on a shared machine only ratios within one run say much.
 """
 
 from __future__ import annotations
 
+import argparse
+from pathlib import Path
+
 from rich.console import Console
 
+from benchmarks.growth import growth
+from benchmarks.markdown import page
 from benchmarks.numeric_time import equivariance_cost
+from benchmarks.peers import against_peers
+from benchmarks.scale_time import at_scale_cost, exact_cost
 from benchmarks.start_up import start_up
+from benchmarks.sweep_time import two_workers
 from benchmarks.symbolic_time import against_sympy, catalogue_time
+
+TABLES = {
+    "start-up": start_up,
+    "catalogue": catalogue_time,
+    "sympy": against_sympy,
+    "equivariance": equivariance_cost,
+    "peers": against_peers,
+    "scale": at_scale_cost,
+    "exact": exact_cost,
+    "growth": growth,
+    "sweeps": two_workers,
+}
 
 
 def main() -> None:
-    """Print every table."""
+    """Print the tables asked for, all if none is named, and write them if a file is named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TABLES)}")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write them there as well")
+    asked = parser.parse_args()
+    unknown = sorted(set(asked.names) - TABLES.keys())
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: there are {', '.join(TABLES)}")
     console = Console(width=140)
-    for table in (start_up, catalogue_time, against_sympy, equivariance_cost):
-        console.print(table())
+    tables = []
+    for name in asked.names or TABLES:
+        tables.append(TABLES[name]())
+        console.print(tables[-1])
+    if asked.markdown is not None:
+        words = " ".join(["python -m benchmarks", *asked.names])
+        asked.markdown.write_text(page("Benchmarks", words, tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .profile import Profile
-from .rounded import FUNCTION_ERROR, Rounded, Scalar
+from .profile import Profile, wide_dtype
+from .rounded import Rounded, Scalar
 
 __all__ = ["Arithmetic", "representable"]
 
@@ -43,18 +43,34 @@ class Arithmetic:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.overflowed = False
+        """Whether some exact value came near the largest number of its dtype, or beyond it."""
 
     def rounded(
         self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False
     ) -> Rounded:
-        """A computed value, rounded once when it is stored (unless the operation is exact)."""
+        """A computed value, rounded once when it is stored (unless the operation is exact).
+
+        Beyond the largest number of the dtype nothing is known of it.
+        """
         if not exact:
             own = value.abs().mul_(unit).add_(self.profile.least)
             radius = own if radius is None else own.add_(radius, alpha=1 + unit)
-        if radius is not None and not math.isfinite(float(radius.sum())):
+        total = 0.0 if radius is None else float(radius.sum())
+        largest = self.largest(unit)
+        if radius is not None and not total < largest * unit:  # no |value| is above total / unit
+            beyond = value.abs() + radius > largest
+            near = value.isfinite() & (value.abs() > largest / 2)
+            self.overflowed = self.overflowed or bool(near.any())
+            radius = torch.where(beyond, math.inf, radius)
             radius = radius.nan_to_num(nan=math.inf, posinf=math.inf)
             radius = torch.where(value.isinf(), 0.0, radius)
         return Rounded(self, value, radius, unit)
+
+    def largest(self, unit: float) -> float:
+        """The largest number of the dtype with this unit roundoff, or of one with less."""
+        dtype = self.profile.dtype if unit >= self.profile.store else wide_dtype(self.profile.dtype)
+        return float(torch.finfo(dtype).max)
 
     def inner(self, unit: float) -> float:
         """The roundoff inside a function of an array stored with this one."""
@@ -97,7 +113,8 @@ class Arithmetic:
         spread: Callable[[Tensor, Tensor], Tensor],
     ) -> Rounded:
         value = how(x.value)
-        radius = spread(value, x.error()) + FUNCTION_ERROR * self.inner(x.unit) * value.abs()
+        own = self.profile.function_error * self.inner(x.unit) * value.abs()
+        radius = spread(value, x.error()) + own
         return self.rounded(value, radius, x.unit)
 
     def exp(self, x: Rounded) -> Rounded:
@@ -114,7 +131,7 @@ class Arithmetic:
         """tanh has slope at most 1 and stays below 1."""
         result = self._function(x, torch.tanh, lambda _, r: r.clamp(max=2))
         if x.total is not None:
-            own = FUNCTION_ERROR * self.inner(x.unit) * float(result.value.norm())
+            own = self.profile.function_error * self.inner(x.unit) * float(result.value.norm())
             result.total = result.stored_total(x.total + own)
         return result
 
@@ -136,7 +153,7 @@ class Arithmetic:
         return self._turn(x, torch.sin)
 
     def _turn(self, x: Rounded, how: Callable[[Tensor], Tensor]) -> Rounded:
-        radius = x.error().clamp(max=2) + FUNCTION_ERROR * self.inner(x.unit)
+        radius = x.error().clamp(max=2) + self.profile.function_error * self.inner(x.unit)
         return self.rounded(how(x.value), radius, max(x.unit, self.profile.store))
 
     def maximum(self, x: Any, y: Any) -> Rounded:

@@ -3,14 +3,15 @@
 The kernel keeps scores and weights in its accumulation precision (unless the profile says they
 are stored), may take the keys in blocks with a running maximum, and rounds its output once.
 With exact weights p, output o, scores s, row maximum m, A = ‖q‖‖k‖/√ℓ, R left-to-right maxima
-of the row, N the roundings of one term of the sum over keys::
+of the row, N the roundings of one term of the sum over keys, c the error of exp, both measured::
 
     η_j = γ(ℓ+4) A_j + Δs_j + u_S |s_j| + u (m − s_j) + c u (1 + R),      e_j = exp(η_j) − 1
     |ô − o| ≤ [√(Σ p e²) √(Σ p v² − o²) + (u_P + γ_N + R u) √(Σ p v²) + (γ_N + (R+2) u) |o|]
               / (1 − Σ p e − γ_N)
 
 The first term does not change when a constant is added to the values: Σ p ε (v − o) is what
-errors ε of the weights do.  The bound held in 60,480 trials on six correct implementations.
+errors ε of the weights do.  The bound held in 60,480 trials on six correct implementations, with
+a smaller c and N than were measured since.
 """
 
 from __future__ import annotations
@@ -21,20 +22,24 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .profile import blocked_terms
 from .rounded import Rounded, gamma
 
 __all__ = ["AttentionBound"]
 
-EXPONENTIAL_ERROR = 5.0  # in units of the accumulation; measured 4.6 end to end
-
 
 @dataclass(frozen=True)
 class AttentionBound:
-    """The bound for one kernel; ``scores_stored`` and ``weights_stored`` in the dtype or not."""
+    """The bound for one kernel; ``scores_stored`` and ``weights_stored`` in the dtype or not.
+
+    ``kernel`` is its short name in the calibration, "" for one that was not measured: then the
+    constants of the worst one count.  What a kernel was seen to store counts as stored.
+    ``queries`` is how many it is given in each call, 0 if that is not known.
+    """
 
     scores_stored: bool = False
     weights_stored: bool = True
+    kernel: str = ""
+    queries: int = 0
 
     def __call__(
         self, query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
@@ -42,8 +47,11 @@ class AttentionBound:
         """The exact attention and its radius; the mask is a mask, or a bias on the scores."""
         profile = query.arithmetic.profile
         u, width, n = profile.accumulate, query.shape[-1], key.shape[-2]
-        stored_score = profile.store if self.scores_stored and profile.store > u else 0.0
-        stored_weight = profile.store if self.weights_stored and profile.store > u else 0.0
+        measured, low = profile.kernel(self.kernel), profile.store > u
+        scores_stored = self.scores_stored or measured.scores_stored
+        weights_stored = self.weights_stored or measured.weights_stored
+        stored_score = profile.store if scores_stored and low else 0.0
+        stored_weight = profile.store if weights_stored and low else 0.0
         scale = 1 / math.sqrt(width)
         scores = query.value @ key.value.mT * scale
         norms = (
@@ -61,14 +69,14 @@ class AttentionBound:
         top = scores.amax(-1, keepdim=True)
         rises = _rises(scores)
         eta = eta + stored_score * scores.abs() + u * (top - scores)
-        eta = eta + EXPONENTIAL_ERROR * u * (1 + rises)
+        eta = eta + measured.exponential_error * u * (1 + rises)
         weights = torch.softmax(scores, -1)
         e = torch.where(weights == 0, 0.0, torch.expm1(eta))
         v = value.value
         output = weights @ v
         square = weights @ (v * v)
         spread = (weights * e * e).sum(-1, keepdim=True).sqrt()
-        total = gamma(blocked_terms(n), u) + profile.operand
+        total = gamma(profile.attention_terms(n, self.kernel, self.queries), u) + profile.operand
         radius = spread * (square - output * output).clamp(min=0).sqrt()
         radius = radius + (stored_weight + total + rises * u) * square.sqrt()
         radius = radius + (total + (rises + 2) * u) * output.abs()

@@ -21,7 +21,7 @@ from .sample import draw
 from .scale import scale_named
 from .torch_reading import TorchReading
 
-__all__ = ["CheckCost", "benchmark_equivariance", "equivariance_of"]
+__all__ = ["CheckCost", "benchmark_equivariance", "equivariance_of", "largest_difference"]
 
 CHUNK = 1 << 16
 
@@ -105,7 +105,7 @@ def benchmark_equivariance(
 
     def check() -> float:
         left, right = read(claim.left, claim.right)
-        return _largest_difference(left, right)
+        return largest_difference(left, right)
 
     difference = check()
     forward: list[tuple[float, float]] = []
@@ -129,7 +129,7 @@ def _timed(work: Callable[[], object]) -> tuple[float, float]:
     return perf_counter() - wall, process_time() - cpu
 
 
-def _largest_difference(left: Tensor, right: Tensor) -> float:
+def largest_difference(left: Tensor, right: Tensor) -> float:
     """max |left − right| in float64, in chunks that stay in the cache."""
     worst = torch.zeros((), dtype=torch.float64, device=left.device)
     pieces = (torch.split(side.reshape(-1), CHUNK) for side in (left, right))

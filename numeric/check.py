@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
 from time import perf_counter
 
 import torch
 
-from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
-from .devices import chosen, devices, dtype_named, dtypes_on
-from .existence import search
-from .holding import Unsatisfiable
-from .implementations import DoesNotFit, Implementation, named
+from .designs import Design, designs_named
+from .devices import chosen, devices, dtype_named, dtypes_on, matrix_units, tf32
+from .implementations import Implementation, named
 from .measurement import Measurement
-from .parts import again, at_witness, definitions_of, drawn, parts_of
-from .run import Task, run
-from .scale import Scale, scale_named, sizes_of
-from .steps import informative, one_thread
-from .walk import TooLarge
+from .measuring import Measuring
+from .parts import at_witness, definitions_of, parts_of
+from .scale import scale_named
 
 __all__ = ["ReadingError", "devices", "measure"]
-
-REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
-CALMER = 4  # by so much less do tokens spread where a number overflowed
-OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CALMER} as wide"
-RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 
 
 class ReadingError(RuntimeError):
@@ -49,6 +38,7 @@ def measure(
     implementations: Iterable[str | Implementation] | None = None,
     limit_seconds: float | None = None,
     expected: str = "proved",
+    designs: str | Sequence[str | Design] = "auto",
 ) -> list[Measurement]:
     """Every conclusion of a statement, in every implementation and dtype.
 
@@ -61,8 +51,16 @@ def measure(
     ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality
     that holds in one draw is drawn again, some times; that it holds says nothing.
 
-    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale
-    or implementation that is not there, and :class:`ReadingError` at the end if a reading failed.
+    ``designs``: the normal input design is run at the scale, and with "auto" each other design
+    that changes something at small sizes, in float32 and below.  A list of names runs
+    just those, at the scale.  They make one measurement, which says which design spoke: the one
+    that contradicts the claim most, else the normal one.
+
+    On CUDA float32 is measured twice, with TF32 off and on, as the profile says.
+
+    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale,
+    design or implementation that is not there, and :class:`ReadingError` at the end if a reading
+    failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -80,138 +78,24 @@ def measure(
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
     every = named(implementations, where)
     deadline = None if limit_seconds is None else perf_counter() + limit_seconds
-    tasks = _Tasks(size, where, seed, expected, deadline)
-    for says, claim, part in parts_of(statement):
-        able = [i for i in every if not i.replaced or i.serves(definitions_of(at_witness(claim)))]
-        try:
-            tasks.claim(part, says, able, wanted)
-        except Exception as error:  # noqa: BLE001 (told below, with all it belongs to)
-            tasks.failed.append((says or "the claim", error))
-    if tasks.failed:
-        where_first, cause = tasks.failed[0]
-        text = f"{len(tasks.failed)} reading(s) failed; the first: {where_first}: {cause!r}"
-        raise ReadingError(text, tasks.results) from cause
-    return tasks.results
-
-
-@dataclass
-class _Tasks:
-    """The tasks of a statement, one for each set of givens, and what was measured so far."""
-
-    scale: Scale
-    device: torch.device
-    seed: int
-    expected: str
-    deadline: float | None
-    results: list[Measurement] = field(default_factory=list)
-    failed: list[tuple[str, Exception]] = field(default_factory=list)
-    made: dict[int, Task] = field(default_factory=dict)
-    unsatisfiable: Unsatisfiable | None = None
-    others: dict[tuple[int, int, float], Task] = field(default_factory=dict)
-
-    def claim(
-        self, part: Statement, says: str, able: list[Implementation], wanted: list[torch.dtype]
-    ) -> None:
-        """Measure one claim."""
-        claim = part.claims[says]
-        try:
-            if claim.relation == "exists" and claim.witness is None:
-                self.results.append(_search(part, says, claim, self.seed))
-                return
-            task = self.task(part)
-        except Unsatisfiable as reason:
-            bare = Task(part, self.scale, {}, self.device, self.seed)
-            eager = Implementation("no implementation")
-            self.results.append(bare.skipped(says, eager, wanted[0], str(reason)))
-            return
-        for implementation, dtype in product(able, wanted):
-            try:
-                self.results.append(self.measured(task, says, implementation, dtype))
-            except (DoesNotFit, TooLarge) as reason:
-                self.results.append(task.skipped(says, implementation, dtype, str(reason)))
-            except Exception as error:  # noqa: BLE001 (told at the end)
-                whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
-                self.failed.append((whose, error))
-
-    def task(self, part: Statement) -> Task:
-        """The task of a statement, with values drawn.
-
-        The hypotheses are those of all parts: if none satisfy them once, none do.
-        """
-        if self.unsatisfiable is not None:
-            raise self.unsatisfiable
-        if id(part) not in self.made:
-            try:
-                task = drawn(part, self.scale, self.device, self.seed)
-            except Unsatisfiable as error:
-                self.unsatisfiable = error
-                raise
-            self.made[id(part)] = informative(task, self.run, again)
-        return self.made[id(part)]
-
-    def run(
-        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
-    ) -> Measurement:
-        """One measurement, made once."""
-        key = (says, implementation.name, dtype)
-        if key not in task.runs:
-            if self.deadline is not None and perf_counter() > self.deadline:
-                raise DoesNotFit("not begun: the limit of time had passed")
-            why = task.unrounded(dtype)
-            if why is not None:
-                raise DoesNotFit(why)
-            read = at_witness(task.statement.claims[says])
-            with one_thread(task):
-                task.runs[key] = run(task, says, read, implementation, dtype)
-        return task.runs[key]
-
-    def other(self, task: Task, seed: int, spread: float) -> Task:
-        """The task with another seed or spread of tokens, drawn once."""
-        key = (id(task), seed, spread)
-        if key not in self.others:
-            scale = replace(task.scale, spread=spread)
-            self.others[key] = Task(task.statement, scale, task.sizes, task.device, seed)
-        return self.others[key]
-
-    def measured(
-        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
-    ) -> Measurement:
-        """One measurement; of what should be refuted, the first draw that contradicts it.
-
-        Where a number overflows, the tokens are drawn once more and spread less.
-        """
-        found = self.run(task, says, implementation, dtype)
-        spread = task.scale.spread
-        if found.status == "non-finite" and self.expected == "proved":
-            calmer = self.other(task, task.seed, spread / CALMER)
-            calm = self.run(calmer, says, implementation, dtype)
-            if calm.status != "non-finite":
-                return replace(calm, reason=" ".join(filter(None, (calm.reason, OVERFLOW))))
-        relation = task.statement.claims[says].relation
-        if self.expected != "refuted" or found.status != "held" or relation in ("=", "exists"):
-            return found
-        if relation == "!=":
-            return replace(found, status="skipped", reason=RARELY_EQUAL)
-        for k in range(1, REDRAWS):
-            one = self.other(task, task.seed + k, spread)
-            found_again = self.run(one, says, implementation, dtype)
-            if found_again.status not in ("held", "skipped"):
-                return found_again
-        reason = f"held in {REDRAWS} draws: where it fails, if it does, was not drawn"
-        return replace(found, status="skipped", reason=reason)
-
-
-def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:
-    """A claim of existence without a witness, at small sizes: its unknown is a whole matrix."""
-    small = scale_named("small")
-    sizes = sizes_of(statement, small)
-    started = perf_counter()
-    result = search(statement, claim, sizes, small, seed)
-    found = result.found
-    return Measurement(
-        says, "least squares", "cpu", "float64", sizes, seed,
-        f"{result.draws} draws of what the unknown must not depend on, small sizes",
-        found.error, found.tolerance, found.place, perf_counter() - started, found.status,
-        f"the best matrix leaves a relative residual of {result.residual:.2g}",
-        "float64: each operation rounded, and the solver's own error",
-    )  # fmt: skip
+    tried, everywhere = designs_named(designs), designs != "auto"
+    results: list[Measurement] = []
+    failed: list[tuple[str, Exception]] = []
+    for units in matrix_units(where):
+        kinds = [d for d in wanted if d == torch.float32] if units else wanted
+        tasks = Measuring(size, where, seed, expected, deadline, tried, everywhere)
+        with tf32(units):
+            for says, claim, part in parts_of(statement) if kinds else ():
+                served = definitions_of(at_witness(claim))
+                able = [i for i in every if not i.replaced or i.serves(served)]
+                try:
+                    tasks.claim(part, says, able, kinds)
+                except Exception as error:  # noqa: BLE001 (told below, with all it belongs to)
+                    tasks.failed.append((says or "the claim", error))
+        results += tasks.results
+        failed += tasks.failed
+    if failed:
+        where_first, cause = failed[0]
+        text = f"{len(failed)} reading(s) failed; the first: {where_first}: {cause!r}"
+        raise ReadingError(text, results) from cause
+    return results

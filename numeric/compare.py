@@ -12,8 +12,8 @@ from torch import Tensor
 from .rounded import Rounded
 
 __all__ = [
-    "NOTHING_TOLD", "Comparison", "compared", "misread", "place_in", "positive", "says_nothing",
-    "unusable", "wide", "worse",
+    "NOTHING_TOLD", "REFERENCE_SHARE", "SIDES", "Comparison", "compared", "misread",
+    "of_definition", "place_in", "positive", "says_nothing", "unusable", "wide", "worse", "worst",
 ]  # fmt: skip
 
 SIDES = ("left", "right")
@@ -62,7 +62,7 @@ def compared(
     if bad is not None:
         return bad
     radius = left_bound.error() + right_bound.error()
-    equation = _worst(sides[0], sides[1], radius)
+    equation = worst(sides[0], sides[1], radius)
     found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
     wrong = misread(sides, bounds, reference_radius)
     found = found if wrong is None else worse(found, wrong)
@@ -95,9 +95,8 @@ def misread(
     """A side farther from the exact value of its own term than its bound allows."""
     found: Comparison | None = None
     for k, (name, side, bound) in enumerate(zip(SIDES, sides, bounds, strict=True)):
-        own = 0.0 if reference_radius is None else reference_radius[k]
-        radius = bound.error() * (1 + REFERENCE_SHARE) + own
-        error, tolerance, place = _worst(side, bound.value, radius)
+        radius = of_definition(bound, None if reference_radius is None else reference_radius[k])
+        error, tolerance, place = worst(side, bound.value, radius)
         if error > tolerance:
             reason = f"the {name} side is not the value of its definition in float64"
             one = Comparison(error, tolerance, place, "violated", reason)
@@ -105,7 +104,13 @@ def misread(
     return found
 
 
-def _worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[int, ...]]:
+def of_definition(bound: Rounded, reference_radius: Tensor | None) -> Tensor:
+    """How far a side may be from the float64 reference of its own term."""
+    own = 0.0 if reference_radius is None else reference_radius
+    return bound.error() * (1 + REFERENCE_SHARE) + own
+
+
+def worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[int, ...]]:
     """Error, tolerance and place where their ratio is largest."""
     error = torch.where(a == b, 0.0, (a - b).abs())
     tolerance = torch.as_tensor(tolerance).expand(error.shape)

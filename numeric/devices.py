@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 __all__ = [
     "DTYPES",
     "DeviceAbsent",
     "UnknownDtype",
+    "called",
     "chosen",
     "devices",
     "dtype_named",
     "dtypes_on",
+    "matrix_units",
+    "synchronize",
+    "tf32",
 ]
 
 DTYPES = {
@@ -80,3 +87,48 @@ def dtypes_on(device: torch.device) -> tuple[torch.dtype, ...]:
     """What is measured when no dtype is asked for: float64 where there is one, then lower."""
     low = (torch.float32, torch.bfloat16)
     return low if device.type == "mps" else (torch.float64, *low)
+
+
+def called(device: torch.device) -> str:
+    """The device as a record names it: on CUDA with the name of the GPU.
+
+    >>> called(torch.device("cpu"))
+    'cpu'
+    """
+    if device.type != "cuda":
+        return str(device)
+    return f"{device} ({torch.cuda.get_device_name(device)})"
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was given, so that clocks can be read."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()
+
+
+def matrix_units(device: torch.device) -> tuple[bool | None, ...]:
+    """The settings of TF32 under which float32 is measured: on CUDA off and on, else none.
+
+    With TF32 matrix units read operands at 2^-11 in place of 2^-24; a profile made under
+    :func:`tf32` says so, and its bounds are wider.
+    """
+    return (False, True) if device.type == "cuda" else (None,)
+
+
+@contextmanager
+def tf32(on: bool | None) -> Iterator[None]:
+    """Allow or forbid TF32 in products of float32 matrices; None leaves it as it is.
+
+    >>> with tf32(True):
+    ...     torch.get_float32_matmul_precision()
+    'high'
+    """
+    before = torch.get_float32_matmul_precision()
+    if on is not None:
+        torch.set_float32_matmul_precision("high" if on else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -16,6 +16,7 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
+from .designed import designed
 from .holding import Unsatisfiable
 from .scale import Scale, depths, roles, terms_of, tokens
 
@@ -31,7 +32,8 @@ def values_by_kind(
 ) -> dict[str, Any]:  # fmt: skip
     """A value for every given, from one seed, whatever the hypotheses; None for functions.
 
-    ``simple``: natural numbers are small, and every other permutation is the identity.
+    Tokens are as the design of the scale has them.  ``simple``: natural numbers are small, and
+    every other permutation is the identity.
     """
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
@@ -48,7 +50,7 @@ def values_by_kind(
             continue
         ask = _Ask(given, shape, below, scale, generator, values, name in counted, simple)
         values[name] = _DRAWN_BY[given.kind](ask)
-    return values
+    return designed(statement, values, scale, seed)
 
 
 def _read(statement: Statement) -> set[str]:

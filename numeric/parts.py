@@ -14,12 +14,15 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, postorder, substitute
 
 from .holding import Unsatisfiable
-from .run import Task
+from .residues.work import work
 from .scale import Scale, depths, scale_named, sizes_of
+from .task import Task
 from .torch_reading import TorchReading
 
 __all__ = ["again", "at_witness", "definitions_of", "drawn", "parts_of"]
 
+WORK = 1 << 27
+"""The entries computed for some rows of one side, 256 multiplications counted as one."""
 PRODUCTS = 1 << 31
 """The multiplications in one product of matrices where every entry of it is needed."""
 FEW_STEPS = 4  # where an equation speaks of stacks: deeper, it is hardly ever solved
@@ -65,8 +68,15 @@ def again(task: Task) -> Task:
 
 
 def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
-    """Whether some claim needs every entry of a large intermediate, none of it being sampled."""
+    """Whether some claim needs too much of a large intermediate, sampled or not."""
     reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
+    for claim in map(at_witness, statement.claims.values()):
+        lengths = reading.lengths(claim.left)
+        first = next((k for k, n in enumerate(lengths) if n > scale.rows), None)
+        wanted = tuple(scale.rows if k == first else None for k in range(len(lengths)))
+        for side in _sides(claim):
+            if side.ndim == len(wanted) and work(side, sizes, wanted) > WORK:
+                return True
     whole = [
         side for claim in map(at_witness, statement.claims.values())
         if max(reading.lengths(claim.left), default=1) <= scale.rows for side in _sides(claim)

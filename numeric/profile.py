@@ -1,15 +1,21 @@
-"""Rounding profiles: which unit roundoff each kind of operation of a computation has."""
+"""Rounding profiles: which unit roundoff each kind of operation of a computation has.
+
+What belongs to a backend (errors of functions, orders of sums, what kernels store) is measured,
+see :mod:`attnproof.numeric.calibration`; the rest follows from the dtype.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 import torch
 
-__all__ = ["Profile", "blocked_terms", "profile_of", "unit_roundoff", "wide_dtype"]
+from .calibration.depth import SEQUENTIAL, Depth
+from .calibration.in_force import constants_for
+from .calibration.record import KernelConstants
 
-BLOCK = 512
+__all__ = ["Profile", "profile_of", "unit_roundoff", "wide_dtype"]
+
 _LOW = (torch.bfloat16, torch.float16)
 _OPERAND = {"highest": 0.0, "high": 2.0**-11, "medium": 2.0**-8}
 
@@ -33,12 +39,14 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Profile:
-    """Unit roundoffs of one computation.
+    """Unit roundoffs and constants of one computation.
 
     ``store``: arrays written in the dtype.  ``wide``: positions and angles.  ``accumulate``:
-    inside sums, products of matrices and elementary functions.  ``operand``: of what a matrix
-    unit reads (TF32 and its like; 0 if it reads the dtype itself).  ``least``: the smallest
-    positive number of the dtype, what underflow can cost.
+    inside sums, attention kernels and elementary functions; ``product``: inside products of
+    matrices.  ``operand``: of what a matrix unit reads (TF32 and its like; 0 if it reads the
+    dtype itself).  ``least``: what is lost at most below the normal numbers of the dtype.
+    ``function_error``, ``power_error``: of elementary functions and of xᵏ, in units of the
+    accumulation.  ``calibration`` names the measurement that the constants are from.
     """
 
     name: str
@@ -48,11 +56,76 @@ class Profile:
     accumulate: float
     operand: float
     least: float
+    product: float
+    function_error: float
+    power_error: float
+    sums: Depth
+    softmax: Depth
+    products: Depth
+    narrow: int | None
+    kernels: tuple[KernelConstants, ...]
+    calibration: str
 
     def __str__(self) -> str:
         words = f"{self.name}: stored at {_two(self.store)}, summed at {_two(self.accumulate)}"
         words += f", angles at {_two(self.wide)}" if self.wide != self.store else ""
-        return words + (f", matrix operands read at {_two(self.operand)}" if self.operand else "")
+        words += f", matrix operands read at {_two(self.operand)}" if self.operand else ""
+        return f"{words}; constants measured: {self.calibration}"
+
+    def sum_terms(self, k: int) -> int:
+        """How many roundings one term meets in a sum of k terms."""
+        return self.sums.terms(k)
+
+    def softmax_terms(self, k: int) -> int:
+        """How many roundings one weight meets in the sum of k weights of ``torch.softmax``."""
+        return self.softmax.terms(k)
+
+    def product_terms(self, k: int, rows: int, columns: int) -> int:
+        """How many roundings one product meets in an entry of (rows, k) @ (k, columns).
+
+        Libraries sum a narrow product, a few rows or columns, one term after another.
+        """
+        if self.narrow is None or min(rows, columns) < self.narrow:
+            return k
+        return self.products.terms(k)
+
+    def kernel(self, name: str = "") -> KernelConstants:
+        """The constants of an attention kernel by its short name ("flash").
+
+        Any other is taken to have the worst exponential there is, and to sum in any order.
+        """
+        for one in self.kernels:
+            if one.kernel == name:
+                return one
+        return KernelConstants(
+            kernel=name,
+            exponential_error=max(
+                [self.function_error, *(k.exponential_error for k in self.kernels)]
+            ),
+            any_queries=SEQUENTIAL,
+            full_blocks=SEQUENTIAL,
+            scores_stored=False,
+            weights_stored=True,
+        )
+
+    def attention_terms(self, keys: int, kernel: str = "", queries: int = 0) -> int:
+        """How many roundings one term meets in the sum over keys of an attention kernel.
+
+        ``queries`` is their number in each call, 0 if it is not known: a last query that is alone
+        in its block may be summed one key after another.
+        """
+        constants = self.kernel(kernel)
+        full = queries > 0 and queries % FULL_BLOCK == 0
+        return (constants.full_blocks if full else constants.any_queries).terms(keys)
+
+    @property
+    def exponential_error(self) -> float:
+        """The error of exp in any attention kernel, in units of the accumulation."""
+        return self.kernel().exponential_error
+
+
+FULL_BLOCK = 32
+"""Blocks of queries were measured at multiples of this."""
 
 
 def _two(u: float) -> str:
@@ -65,24 +138,19 @@ def profile_of(
     """The profile of code that runs operation by operation in a dtype.
 
     Matrix operands of float32 are read at the precision that
-    ``torch.get_float32_matmul_precision`` allows on this process.
+    ``torch.get_float32_matmul_precision`` allows on this process.  Raises
+    :class:`~attnproof.numeric.calibration.in_force.NotCalibrated` for a backend whose constants
+    are not known.
     """
-    accumulate = unit_roundoff(wide_dtype(dtype))
-    operand = 0.0
+    constants, calibration = constants_for(dtype, device)
+    operand = constants.operand
     if dtype == torch.float32:
-        operand = _OPERAND[torch.get_float32_matmul_precision()]
+        operand = max(operand, _OPERAND[torch.get_float32_matmul_precision()])
         if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
             operand = max(operand, _OPERAND["high"])
     return Profile(
-        name, dtype, unit_roundoff(dtype), accumulate, accumulate, operand,
-        torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps,
+        name, dtype, unit_roundoff(dtype), unit_roundoff(wide_dtype(dtype)), constants.accumulate,
+        operand, constants.least, constants.product, constants.function_error,
+        constants.power_error, constants.sums, constants.softmax, constants.products,
+        constants.narrow, constants.kernels, calibration,
     )  # fmt: skip
-
-
-def blocked_terms(k: int) -> int:
-    """How many roundings one term meets in a sum of k terms, summed in blocks of at most 512.
-
-    Every matrix product and sum of torch works in blocks; 512 is the longest met (measured for
-    the CPU kernels of torch 2.13).
-    """
-    return k if k <= BLOCK else BLOCK + ceil(k / BLOCK) + 1

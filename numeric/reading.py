@@ -173,6 +173,12 @@ class RowReading(RowWalk):
         value = self.array(x, (*where[:axis], one, *where[axis:]))
         return value[(slice(None),) * axis + (0,)]
 
+    def rows_entry(self, t: Term, where: Where) -> Any:
+        """One number of an array, at places that are known."""
+        x, *at = t.args
+        value = self.array(x, (None,) * x.ndim)
+        return self.select(value[tuple(self.integer(place) for place in at)], where)
+
     def rows_slice(self, t: Term, where: Where) -> Any:
         axis, step = t.data
         start, rows = self.length(t.args[1]), where[axis]

@@ -14,14 +14,12 @@ import torch
 from torch import Tensor
 
 from .norms import LARGEST, spectral, through
-from .profile import blocked_terms
 
 if TYPE_CHECKING:
     from .arithmetic import Arithmetic
 
-__all__ = ["FUNCTION_ERROR", "Rounded", "Scalar", "gamma"]
+__all__ = ["Rounded", "Scalar", "gamma"]
 
-FUNCTION_ERROR = 4.0  # of an elementary function, in units of the accumulation (measured: 3.2)
 Scalar = int | float
 
 
@@ -139,12 +137,14 @@ class Rounded:
                 1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
             )
         spread = (size + r) ** exponent - size**exponent
-        spread = spread + FUNCTION_ERROR * self.arithmetic.inner(self.unit) * size**exponent
+        units = self.arithmetic.profile.power_error
+        spread = spread + units * self.arithmetic.inner(self.unit) * size**exponent
         return self.arithmetic.rounded(self.value**exponent, spread, self.unit)
 
     def sum(self, axis: int) -> Rounded:
-        """The sum over an axis, in blocks."""
-        factor = gamma(blocked_terms(self.value.shape[axis]), self.arithmetic.inner(self.unit))
+        """The sum over an axis, in the order that was measured."""
+        terms = self.arithmetic.profile.sum_terms(self.value.shape[axis])
+        factor = gamma(terms, self.arithmetic.inner(self.unit))
         radius = factor * self.value.abs().sum(axis)
         if self.radius is not None:
             radius = radius + self.radius.sum(axis) * (1 + factor)
@@ -153,7 +153,9 @@ class Rounded:
     def __matmul__(self, other: Rounded) -> Rounded:
         profile, b = self.arithmetic.profile, other
         size, other_size = self.value.abs(), b.value.abs()
-        factor = gamma(blocked_terms(self.value.shape[-1]), profile.accumulate)
+        rows = self.shape[-2] if self.ndim > 1 else 1
+        terms = profile.product_terms(self.shape[-1], rows, b.shape[-1] if b.ndim > 1 else 1)
+        factor = gamma(terms, profile.product)
         factor += 2 * profile.operand + profile.operand**2
         spread = _plus(
             _product(size, b.radius, torch.matmul),
@@ -165,6 +167,8 @@ class Rounded:
         value = self.value @ b.value
         product = self.arithmetic.rounded(value, radius, profile.store)
         if spread is None or max(self.ndim, b.ndim) > 2 or size.shape[-1] > LARGEST:
+            return product
+        if not bool(value.isfinite().all()):  # no norm then bounds anything
             return product
         return self._in_norm(b, product, local, factor)
 

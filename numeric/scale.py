@@ -13,6 +13,8 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
+from .designs import NORMAL, Design
+
 __all__ = [
     "SCALES", "Scale", "UnknownScale", "depths", "roles", "scale_named", "sizes_of", "terms_of",
     "tokens",
@@ -46,6 +48,7 @@ class Scale:
     passes: int = 1 << 24
     spread: float = 1.75
     steps: int = 1_024
+    design: Design = NORMAL
 
 
 SCALES = {

@@ -6,8 +6,7 @@ import math
 
 import torch
 
-from .profile import blocked_terms
-from .rounded import FUNCTION_ERROR, Rounded, gamma
+from .rounded import Rounded, gamma
 
 __all__ = ["softmax_bound"]
 
@@ -19,10 +18,10 @@ def softmax_bound(scores: Rounded) -> Rounded:
     within p_j (e_j + D) / (1 − D).
     """
     s, arithmetic = scores.value, scores.arithmetic
-    u = arithmetic.inner(scores.unit)
+    profile, u = arithmetic.profile, arithmetic.inner(scores.unit)
     weights = torch.softmax(s, -1)
-    eta = scores.error() + u * (s.amax(-1, keepdim=True) - s) + FUNCTION_ERROR * u
+    eta = scores.error() + u * (s.amax(-1, keepdim=True) - s) + profile.function_error * u
     e = torch.where(weights == 0, 0.0, torch.expm1(eta))
-    total = (weights * e).sum(-1, keepdim=True) + gamma(blocked_terms(s.shape[-1]), u)
+    total = (weights * e).sum(-1, keepdim=True) + gamma(profile.softmax_terms(s.shape[-1]), u)
     radius = torch.where(total < 1, weights * (e + total) / (1 - total), math.inf)
     return arithmetic.rounded(weights, radius, scores.unit)

@@ -16,7 +16,7 @@ import torch
 from .compare import NOTHING_TOLD
 from .implementations import DoesNotFit, Implementation
 from .measurement import Measurement
-from .run import Task
+from .task import Task
 from .told import counted
 from .walk import TooLarge
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from attnproof.symbolic.scalars import length_value
@@ -12,9 +14,9 @@ from .scale import depths
 from .walk import Where
 
 if TYPE_CHECKING:
-    from .run import Task
+    from .task import Task
 
-__all__ = ["counted", "how", "place_of", "sampled"]
+__all__ = ["HEADS", "counted", "escapes", "how", "place_of", "rows_of", "sampled"]
 
 
 def how(implementation: Implementation) -> str:
@@ -32,17 +34,53 @@ def place_of(place: tuple[int, ...], where: Where) -> tuple[int, ...]:
     )
 
 
-def sampled(task: Task, side: Term, where: Where, heads: int, partly: set[str]) -> str:
-    """Which entries were looked at, and what else a reader should know of the sizes."""
-    text = "every entry"
-    for axis, rows in enumerate(where):
+HEADS = 2
+"""The heads of which more than the worst case is followed: each reads all keys once more."""
+FEWEST = 4  # rows of each other head
+SHARE = 0.1  # of the rows, in a fault that a sample is told to meet
+
+
+def escapes(rows: int, heads: int = 1, share: float = SHARE) -> float:
+    """The probability that a fault in this share of the rows is in none of those looked at.
+
+    Both ends are looked at always, so only the others are random: (1 − e)^m of m random rows.
+
+    >>> f"{escapes(64):.1e}"
+    '1.5e-03'
+    """
+    return float((1 - share) ** (heads * max(0, rows - 2)))
+
+
+def rows_of(head: int, heads: int, rows: int) -> int:
+    """How many of ``rows`` are looked at in a head: most in the first ones, which all policies see.
+
+    >>> [rows_of(head, 8, 64) for head in range(4)]
+    [32, 32, 4, 4]
+    """
+    first = min(heads, HEADS)
+    return max(4, rows // first) if head < first else FEWEST
+
+
+def sampled(
+    task: Task, side: Term, looked: Sequence[Where], partly: set[str], *, swapped: bool = False
+) -> str:
+    """Which entries were looked at in each head, what such a sample can say, and what else is."""
+    text, heads, missed = "every entry", len(looked), 1.0
+    for axis, rows in enumerate(looked[0]):
         if rows is not None:
             length = length_value(side.shape[axis], task.sizes)
-            text = f"{len(rows.places)} of {length:,} places on axis {axis}, both ends among them"
+            counts = [len(at.places) for where in looked if (at := where[axis]) is not None]
+            many = " or ".join(str(n) for n in dict.fromkeys(counts))
+            text = f"{many} of {length:,} places on axis {axis}, both ends among them"
+            missed = prod(map(escapes, counts))
     if heads > 1:
         text += f", in each of {heads} heads drawn one by one (the first index of the place)"
+    if missed < 1:
+        text += f"; a fault in {SHARE:.0%} of them escapes with probability {missed:.1g}"
     if partly:
         text += f"; {', '.join(sorted(partly))} run for these alone"
+    elif missed < 1 and swapped:
+        text += "; the second side run for these alone"
     found = [n for name, n in task.sizes.items() if task.roles.get(name) == "tokens"]
     steps = counted(task)
     if steps:

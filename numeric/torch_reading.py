@@ -21,7 +21,32 @@ from .walk import ENTRIES, Replacement, Where
 __all__ = ["BoundReading", "TorchReading"]
 
 
-class TorchReading(RowReading):
+class NumberedReading(RowReading):
+    """A reading in which indices that are computed with are numbers of the dtype of positions.
+
+    PyTorch makes whole numbers that meet a float those of its default dtype, whatever the float.
+    What picks entries stays an index.
+    """
+
+    def _operand(self, arg: Term, where: Where) -> Any:
+        return self._numbered(super()._operand(arg, where))
+
+    def rows_call(self, t: Term, where: Where) -> Any:
+        name, *_ = t.data
+        function = self.values[name]
+        self.values[name] = lambda *args: function(*map(self._numbered, args))
+        try:
+            return super().rows_call(t, where)
+        finally:
+            self.values[name] = function
+
+    def _numbered(self, value: Any) -> Any:
+        if not isinstance(value, Tensor) or value.is_floating_point() or value.dtype == torch.bool:
+            return value
+        return self.numbers(value)
+
+
+class TorchReading(NumberedReading):
     """A term in one dtype on one device, operation by operation, as PyTorch runs it.
 
     Positions, frequencies and angles are kept in float32 where the dtype is lower, and
@@ -68,7 +93,7 @@ class TorchReading(RowReading):
         )
 
 
-class BoundReading(RowReading):
+class BoundReading(NumberedReading):
     """The same term in float64 with radii for a profile.
 
     A definition that runs as other code has that code's bound in ``replaced``.

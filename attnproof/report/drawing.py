@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from .rounding import Line
+
 __all__ = ["curves", "errors", "heat"]
 
 # Colours that stand for those of the page, which change in the dark; put in when all is drawn.
 SOFT, RULE = "#010203", "#040506"
 LINES = ("#070809", "#0a0b0c", "#0d0e0f", "#101112")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (6, 2, 1, 2)))
+MARKS = ("s", "^", "D", "v")
 _INKS = {
     SOFT: "var(--soft)", RULE: "var(--rule)",
     **dict(zip(LINES, ("var(--link)", "var(--refuted)", "var(--undecided)", "var(--proved)"),
@@ -40,16 +43,17 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False, "axes.spines.right": False, "legend.handlelength": 2.6,
 }  # fmt: skip
 _SIZE = (4.4, 3.0)
+_TALL = (4.4, 3.9)
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextmanager
-def _figure() -> Iterator[tuple[Figure, Axes]]:
+def _figure(size: tuple[float, float] = _SIZE) -> Iterator[tuple[Figure, Axes]]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(_STYLE):
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         yield figure, figure.subplots()
 
 
@@ -83,34 +87,48 @@ def heat(
 
 
 def errors(
-    name: str, title: str, across: Any, lines: Mapping[str, tuple[Any, Any]],
-    labels: tuple[str, str],
-) -> Markup:  # fmt: skip
-    """Errors on two logarithmic scales; a circle where positions fall together.
+    name: str, title: str, across: Any, lines: Mapping[str, Line], labels: tuple[str, str]
+) -> Markup:
+    """Errors on two logarithmic scales, with their bounds dashed; circles at collisions.
 
-    Each line is its errors and where that happens.  An error that is 0 or no number is left out.
+    The first position that falls together with the one before is a full circle.  An error that is
+    0 or no number is left out.
     """
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    with _figure() as (figure, axes):
+    with _figure(_TALL) as (figure, axes):
         axes.grid(visible=True)
-        for place, (says, (found, together)) in enumerate(lines.items()):
-            drawn = np.where(np.isfinite(found) & (found > 0), found, np.nan)
-            axes.plot(across, drawn, label=says, color=LINES[place], linestyle=DASHES[place])
-            axes.plot(across, np.where(together, drawn, np.nan), linestyle="none", marker="o",
-                      markersize=3.2, color=LINES[place], markerfacecolor="none",
-                      markeredgewidth=0.9)  # fmt: skip
-        axes.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1])
+        for place, (says, line) in enumerate(lines.items()):
+            colour, drawn = LINES[place], _positive(line.error)
+            axes.plot(across, drawn, label=says, color=colour, marker=MARKS[place],
+                      markevery=(3 * place, 11), markersize=3.4)  # fmt: skip
+            for rings, fill in ((line.together, "none"), (across == line.first, colour)):
+                axes.plot(across, np.where(rings, drawn, np.nan), linestyle="none", marker="o",
+                          markersize=3.8, color=colour, markerfacecolor=fill,
+                          markeredgewidth=0.9)  # fmt: skip
+            if line.bound is not None:
+                axes.plot(across, _positive(line.bound), color=colour, linewidth=0.9,
+                          linestyle=(0, (4, 2)))  # fmt: skip
+        if any(line.bound is not None for line in lines.values()):
+            axes.plot([], [], color=SOFT, linewidth=0.9, linestyle=(0, (4, 2)), label="bound")
+        axes.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1],
+                 xlim=(across[0] / 1.4, across[-1] * 1.4))  # fmt: skip
         for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(numticks=9))
             axis.set_major_formatter(FuncFormatter(_power))
             axis.set_minor_locator(NullLocator())
-        _name_lines(axes)
+        _name_lines(axes, columns=2)
         return _svg(figure, name, title)
 
 
-def _name_lines(axes: Axes) -> None:
+def _positive(values: Any) -> Any:
+    """The values that a logarithmic scale has."""
+    return np.where(np.isfinite(values) & (values > 0), values, np.nan)
+
+
+def _name_lines(axes: Axes, columns: int = 4) -> None:
     """The names of the lines, above the drawing, where they hide nothing."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, borderaxespad=0.1)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.1)
 
 
 def _power(value: float, _: object) -> str:

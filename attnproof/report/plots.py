@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,12 @@ from markupsafe import Markup
 
 from ..encoding import Encoding
 from . import drawing
-from .precision import FORMATS, Rounded, encoding_in
+from .rounding import rounding
 from .sampled import SEED, at, content, reach, scores
 
 __all__ = ["Plot", "plots"]
 
 SPAN = 64  # positions in a heat map, and offsets to either side
-FAR = 10**6
-PER_DECADE = 8
-SLOW = 0.02  # seconds for one score
 TOLD = 8  # every eighth row and column of a heat map is told as numbers
 CONTENT = f"Query and key have one content, drawn at random (seed {SEED})."
 
@@ -137,58 +134,21 @@ def _heat(
 
 def _rounding(numeric: Encoding, name: str, title: str) -> Plot:
     """The error of the score of a key with the query one position on, computed in each format."""
-    end, further = reach(numeric, FAR, SLOW)
-    decades = np.log10(max(end, 2))
-    places = np.unique(np.geomspace(1, max(end, 2), int(PER_DECADE * decades) + 1).astype(int))
-    places = places[places <= max(end, 1)]
-    exact = np.array([_neighbours(numeric, p) for p in places])
-    lines: dict[str, tuple[Any, Any]] = {}
-    remarks: list[str] = []
-    for says, form in FORMATS.items():
-        low = encoding_in(numeric, form)
-        found = np.array([_neighbours(low, p, form) for p in places])
-        lines[says] = np.abs(found - exact), _together(numeric, places, form)
-        every = np.arange(1, end + 1)
-        first = every[_together(numeric, every, form)][:1].sum()
-        remarks += _remarks(says, places, lines[says][0], first)
-    where = "" if end == FAR else (
-        f" Drawn up to position {_whole(end)}, as its code takes a step for each position."
-        if further else f" It is defined up to position {_whole(end)}."
-    )  # fmt: skip
-    told = (f"The score of a query with the key one position before it, computed in each format, "
-            f"against float64; parameters{'' if numeric.whole else ', positions'} and every "
-            f"operation are rounded.{where} {' '.join(remarks)}")  # fmt: skip
+    found = rounding(numeric)
     labels = ("position of the query", "error of the score")
-    drawn = drawing.errors(name, title, places, lines, labels)
-    rows = [
-        (_whole(p), *(_number(e[j]) + " ○" * bool(same[j]) for e, same in lines.values()))
-        for j, p in enumerate(places)
-    ]
-    return Plot(name, title, told.strip(), drawn, ("position", *lines), tuple(rows))
-
-
-def _neighbours(numeric: Encoding, place: int, form: type[Rounded] | None = None) -> float:
-    """The score of a query at a position with the key one before it."""
-    token = content(numeric, 1, form)
-    m, n = (at(numeric, [p], form) for p in (place, place - 1))
-    return float(np.asarray(numeric.scores(token, token, m, n))[0, 0])
-
-
-def _remarks(says: str, places: Any, found: Any, together: int) -> Iterator[str]:
-    """What a line of errors cannot show."""
-    if together:
-        yield f"In {says} neighbours fall together from {_whole(together)} on (circles)."
-    if not np.isfinite(found).all():
-        first = _whole(places[~np.isfinite(found)][0])
-        yield f"Of the positions drawn, those from {first} on have no finite score in {says}."
-    if (found == 0).all():
-        yield f"In {says} every score drawn is exact."
-
-
-def _together(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
-    """Where a position and the one before it are one number in a format."""
-    keys, queries = at(numeric, places - 1, form), at(numeric, places, form)
-    return np.asarray(keys == queries).reshape(len(places), -1).all(axis=1)
+    drawn = drawing.errors(name, title, found.places, found.lines, labels)
+    bounded = {says for says, line in found.lines.items() if line.bound is not None}
+    head = ["position"]
+    for says in found.lines:
+        head += [says, f"bound, {says}"] if says in bounded else [says]
+    rows = []
+    for j, place in enumerate(found.places):
+        row = [_whole(place)]
+        for line in found.lines.values():
+            row.append(_number(line.error[j]) + " ○" * bool(line.together[j]))
+            row += [_number(line.bound[j])] if line.bound is not None else []
+        rows.append(tuple(row))
+    return Plot(name, title, found.says, drawn, tuple(head), tuple(rows))
 
 
 def _whole(value: Any) -> str:

@@ -22,7 +22,7 @@ def at(numeric: Encoding, places: Any, form: type[Rounded] | None = None) -> Any
     line = np.asarray(places, dtype=np.float64)
     if numeric.axes:
         line = np.stack((line, *[0 * line] * (numeric.axes - 1)), axis=-1)
-    return line if form is None else form.of(line)
+    return line if form is None else form.wide().of(line)
 
 
 def content(numeric: Encoding, count: int, form: type[Rounded] | None = None) -> Any:

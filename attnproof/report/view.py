@@ -168,7 +168,8 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     sizes = Markup(", ").join(
         formula_html(f"{name_latex(name)} = {value}") for name, value in e.sizes.items()
     )
-    parts = (sizes, e.sampled, e.device, f"seed {e.seed}")
+    drawn = f"inputs {', '.join(e.designs)}" if e.designs != ("normal",) else ""
+    parts = (sizes, e.sampled, drawn, e.device, f"seed {e.seed}")
     return Markup("; ").join(part for part in parts if part)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from ..walk import Replacement
 
-__all__ = ["DoesNotFit", "Implementation", "found", "named"]
+__all__ = ["DoesNotFit", "Implementation", "UnknownImplementation", "found", "named"]
 
 
 class DoesNotFit(Exception):

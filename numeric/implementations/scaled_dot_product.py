@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
@@ -17,8 +18,8 @@ from ..walk import Lengths, Replacement, never
 from . import DoesNotFit, Implementation
 
 __all__ = [
-    "HELD_PAIRS", "ROW_AXIS", "WALKED_PAIRS", "as_mask", "four_axes", "implementations",
-    "pairs", "with_backend",
+    "HELD_PAIRS", "ROW_AXIS", "WALKED_PAIRS", "Backend", "as_mask", "backends", "four_axes",
+    "implementations", "pairs", "whole_rows", "with_backend",
 ]  # fmt: skip
 
 ROW_AXIS = {
@@ -34,13 +35,29 @@ WALKED_PAIRS = 1 << 33
 REFUSALS = ("No available kernel", "No viable backend")
 
 
+class Backend(NamedTuple):
+    """A backend, whether it stores scores in the dtype, and whether it holds all of them."""
+
+    kind: SDPBackend
+    scores_stored: bool
+    quadratic: bool
+
+
+def backends(device: torch.device) -> dict[str, Backend]:
+    """The backends that accept some call on this device, by short names; found by trying."""
+    allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed  # else float32 inside
+    found = {}
+    for name, kind in SDPBackend.__members__.items():
+        if name not in NOT_KERNELS and _accepts(kind, device):
+            math_only = kind is SDPBackend.MATH
+            stored: bool = math_only and allowed()  # type: ignore[no-untyped-call]
+            found[name.removesuffix("_ATTENTION").lower()] = Backend(kind, stored, math_only)
+    return found
+
+
 def implementations(device: torch.device) -> Sequence[Implementation]:
-    """One for each backend that accepts some call on this device; found by trying."""
-    return [
-        _implementation(backend)
-        for name, backend in SDPBackend.__members__.items()
-        if name not in NOT_KERNELS and _accepts(backend, device)
-    ]
+    """One for each backend of this device."""
+    return [_implementation(name, backend) for name, backend in backends(device).items()]
 
 
 def _accepts(backend: SDPBackend, device: torch.device) -> bool:
@@ -54,23 +71,17 @@ def _accepts(backend: SDPBackend, device: torch.device) -> bool:
     return False
 
 
-def _implementation(backend: SDPBackend) -> Implementation:
-    name = backend.name.removesuffix("_ATTENTION").lower()
-    allowed = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed  # else float32 inside
-    stored: bool = backend is SDPBackend.MATH and allowed()  # type: ignore[no-untyped-call]
-    bound = AttentionBound(scores_stored=stored)
-    quadratic = backend is SDPBackend.MATH
+def _implementation(name: str, backend: Backend) -> Implementation:
+    bound = AttentionBound(scores_stored=backend.scores_stored, kernel=name)
+    call, whole = partial(_call, backend.kind), partial(_whole, backend.quadratic)
     return Implementation(
         f"scaled_dot_product_attention ({name})",
-        {
-            definition: Replacement(partial(_call, backend), axes, partial(_whole, quadratic))
-            for definition, axes in ROW_AXIS.items()
-        },
+        {definition: Replacement(call, axes, whole) for definition, axes in ROW_AXIS.items()},
         {
             definition: Replacement(bound, axes, never, pairs)
             for definition, axes in ROW_AXIS.items()
         },
-        fused=not quadratic,
+        fused=not backend.quadratic,
     )
 
 
@@ -91,6 +102,17 @@ def _call(
     *mask: Tensor,
 ) -> Tensor:  # fmt: skip
     return four_axes(partial(with_backend, backend), query, key, value, *mask)
+
+
+def whole_rows(
+    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, causal: bool
+) -> Tensor:
+    """All rows of (heads, tokens, width); a causal row sees the keys up to its own place.
+
+    No mask is held: the kernel counts places from the first row and the first key.
+    """
+    kernel = partial(with_backend, backend, causal=causal)
+    return four_axes(kernel, query, key, value)
 
 
 def leading(*arrays: Tensor) -> torch.Size:
@@ -123,8 +145,9 @@ def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: torch.Size) -> Tenso
 
 
 def with_backend(
-    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-) -> Tensor:
+    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None,
+    *, causal: bool = False,
+) -> Tensor:  # fmt: skip
     """One call with one backend, the scale 1/√ℓ of the unpadded width given to it.
 
     Fused kernels want one width, a multiple of 8 for queries, keys and values: zeros are
@@ -141,7 +164,7 @@ def with_backend(
         with sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             output = F.scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, scale=1 / math.sqrt(width)
+                query, key, value, attn_mask=mask, is_causal=causal, scale=1 / math.sqrt(width)
             )
     except RuntimeError as error:
         if not any(text in str(error) for text in REFUSALS):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import Term, postorder
 
 from ..integers import Integers
 from ..reading import RowReading
 from ..walk import Where
 from .circle import Points
 from .residue import NoResidue
+from .whole import positions_in, whole
 
 if TYPE_CHECKING:
     from .draws import Draws
@@ -66,8 +67,6 @@ class AngleReading(RowReading):
 
     def array(self, term: Term, where: Where) -> Any:
         """The selected rows, as points."""
-        from .reading import whole
-
         if whole(term):
             integers = self.outer.integers()
             value = integers.array(term, where)
@@ -108,12 +107,13 @@ class AngleReading(RowReading):
         )
 
     def _multiple(self, term: Term, where: Where) -> Points:
-        from .reading import whole
-
         counts = [arg for arg in term.args if whole(arg)]
         angles = [arg for arg in term.args if not whole(arg)]
         if len(angles) != 1:
             raise NoResidue("an angle that is no whole multiple of a frequency")
+        turned = any(part.op == "pi" for part in postorder(angles[0]))
+        if turned and (found := positions_in(*counts)):
+            raise NoResidue(f"π times {found[0]}, which may be any real number")
         count: Any = 1
         for arg in counts:
             value = self.outer.integers().array(arg, where)

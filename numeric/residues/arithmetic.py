@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .residue import CONSTANT, NoResidue, Residue
+from .residue import CONSTANT, EXACT, ONCE, NoResidue, Residue
 
 __all__ = ["FieldArithmetic"]
+
+FEW = 64  # numbers that are inverted one by one
 
 
 class FieldArithmetic:
@@ -21,10 +24,61 @@ class FieldArithmetic:
 
     def __init__(self, prime: int, device: torch.device | None = None) -> None:
         self.prime, self.device = prime, device or torch.device("cpu")
+        self._scratch: dict[tuple[torch.dtype, int], Tensor] = {}
 
-    def reduced(self, x: Tensor) -> Tensor:
-        """Whole numbers below 2^53 in size as residues between −p/2 and p/2."""
-        return torch.sub(x, torch.mul(x, 1 / self.prime).round_(), alpha=self.prime)
+    def scratch(self, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
+        """Room for an array that nobody keeps; new memory costs more than a pass over it."""
+        key = (dtype, prod(shape))
+        if key not in self._scratch:
+            self._scratch = {k: v for k, v in self._scratch.items() if k[0] != dtype}
+            self._scratch[key] = torch.empty(key[1], dtype=dtype, device=self.device)
+        return self._scratch[key].view(tuple(shape))
+
+    def reduced(self, x: Tensor, bound: int = ONCE) -> Tensor:
+        """Whole numbers as residues between −p/2 and p/2: x − p·round(x/p).
+
+        x/p is computed with a relative error below 2^−52 (of 1/p, and of the product).  Its
+        distance from the half between two whole numbers is at least 1/(2p), so that it is rounded
+        to the right one where |x| · 2^−52 < 1/2, as up to 2^50.  Up to 2^53 it may be rounded to
+        the other neighbour, which leaves a number below p in size: once more mends that.
+        """
+        quotient = torch.mul(x, 1 / self.prime).round_()
+        found = torch.sub(x, quotient, alpha=self.prime, out=quotient)
+        return found if bound <= ONCE else self.reduced(found)
+
+    def product(
+        self, left: Tensor, right: Tensor, out: Tensor | None = None
+    ) -> tuple[Tensor, int]:
+        """A product of matrices of residues, not reduced, and a bound on its entries.
+
+        So few products of two residues are added at once that every partial sum, in whatever
+        order, is a whole number below 2^53.
+        """
+        half, length = self.prime // 2, left.shape[-1]
+        block = EXACT // (half + 1) ** 2 - 1
+        if length <= block:
+            return torch.matmul(left, right, out=out), length * half * half
+        total: Any = 0
+        starts = range(0, length, block)
+        for start in starts:
+            part = slice(start, start + block)
+            rows = right[part] if right.ndim == 1 else right[..., part, :]
+            total = total + self.reduced(left[..., part] @ rows, EXACT)
+        return total, len(starts) * half
+
+    def inverted(self, x: Tensor) -> Tensor:
+        """1/x for residues that are not 0: of x y first, then y/(x y) and x/(x y)."""
+        flat = x.reshape(-1)
+        if len(flat) <= FEW:
+            few = [float(pow(int(v), -1, self.prime)) for v in flat.tolist()]
+            one = torch.tensor(few, dtype=torch.float64, device=x.device)
+            return self.reduced(one).reshape(x.shape)
+        odd = flat[len(flat) // 2 * 2 :]
+        first, second = flat[0 : len(flat) - len(odd) : 2], flat[1::2]
+        both = self.inverted(torch.cat((self.reduced(first * second), odd)))
+        pairs = torch.stack((both[: len(first)] * second, both[: len(first)] * first), 1)
+        found = torch.cat((self.reduced(pairs).reshape(-1), both[len(first) :]))
+        return found.reshape(x.shape)
 
     def of(self, value: Any) -> Residue:
         """A residue, a whole number, a fraction, or an array of whole numbers, in the field."""

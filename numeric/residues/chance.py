@@ -2,7 +2,15 @@
 
 Schwartz–Zippel: a polynomial of degree D that is not 0 modulo p is 0 at random residues with
 probability at most D/p.  It speaks of differences that are not 0 as functions modulo p, at the
-whole numbers that were drawn.
+whole numbers that were drawn (until they obeyed the hypotheses about them).
+
+Under hypotheses the bound is kept where every value that obeys them is reached from uniform
+numbers by rational functions, whose degrees are counted: a given replaced by what an equation says
+of it, a row likewise (a value that obeys is its own image), an inverse, orthonormal columns as a
+product of reflections.  A difference that is not 0 at some value that obeys is then not 0 as a
+function of those numbers.  Solutions of equations are not uniform, and no bound is claimed.  One
+draw that fails to obey a "!=" is no draw: it is not repeated, so that the bound on "obeys, differs
+and agrees" stands.
 """
 
 from __future__ import annotations
@@ -13,10 +21,13 @@ from fractions import Fraction
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .circle import choices
-from .reading import ResidueReading, depth_of
+from .reading import ResidueReading
 from .residue import CONSTANT, Residue
+from .whole import WHOLE_KINDS, depth_of
 
 __all__ = ["Chance", "chance_of"]
+
+DRAWN_ONCE = (*WHOLE_KINDS, "index", "boolean")
 
 
 @dataclass(frozen=True)
@@ -30,13 +41,46 @@ class Chance:
 def chance_of(sides: tuple[Term, Term], values: tuple[Residue, Residue], read: ResidueReading
               ) -> Chance:  # fmt: skip
     """The bound for one entry (or one row of a softmax) at which the sides differ."""
+    known = read.draws.hypotheses
+    if known is not None and known.solved:
+        return Chance(None, "no bound is known: some values solve the equations of a hypothesis")
+    if known is not None and known.partly:
+        return Chance(None, "no bound is known: a hypothesis may be obeyed in some fields only")
     if any(part.op == "call" for side in sides for part in postorder(side)):
         return Chance(None, "no bound is known: an unknown function is drawn from one family")
+    if read.draws.few_reflections:
+        few = ", ".join(sorted(read.draws.few_reflections))
+        return Chance(None, f"no bound is known: {few} is drawn from some orthogonal matrices only")
+    found = None
     if not read.level:
-        return _rational(values, read)
-    if read.level == 1 and (found := _one_softmax(sides, values, read)) is not None:
-        return found
+        found = _rational(values, read)
+    elif read.level == 1:
+        found = _one_softmax(sides, values, read)
+    if found is not None:
+        return _at_whole(_of_determinants(found, read.draws.determinants), sides)
     return Chance(None, "no bound is known: exponentials are no polynomials of low degree")
+
+
+def _of_determinants(chance: Chance, signs: dict[str, int]) -> Chance:
+    """What was drawn has one determinant, and in the next tower the other."""
+    if chance.error is None or not signs:
+        return chance
+    told = ", ".join(f"det {name} = {sign:+d}" for name, sign in sorted(signs.items()))
+    other = "the other sign is seen in the other tower"
+    if len(signs) > 1:
+        other = "all the other signs are seen in the other tower, and no other combination of them"
+    return Chance(chance.error, f"{chance.argument}; for {told} ({other})")
+
+
+def _at_whole(chance: Chance, sides: tuple[Term, Term]) -> Chance:
+    """What is whole, a map or a mask was drawn once; nothing bounds what others would show."""
+    read = frozenset[Term]().union(*map(free, sides))
+    drawn = {v.data for v in read if v.op == "var"}
+    drawn |= {(v.data, "index") for v in read if v.op == "index"}
+    names = sorted(str(name) for name, kind, *_ in drawn if kind in DRAWN_ONCE)
+    if chance.error is None or not names:
+        return chance
+    return Chance(chance.error, f"{chance.argument}; with {', '.join(names)} as drawn")
 
 
 def _rational(values: tuple[Residue, Residue], read: ResidueReading) -> Chance:
@@ -67,6 +111,9 @@ def _one_softmax(
     if reached >= pool:
         return Chance(None, f"no bound: scores have degree {reached}, of {pool} choices")
     V, factors = left
+    known = read.draws.hypotheses
+    if known is not None and V.data[0] in known.names:
+        return Chance(None, f"no bound is known: a hypothesis speaks of {V.data[0]}")
     prime, name = read.arithmetic.prime, V.data[0]
     columns = 1 if factors else values[0].shape[-1]
     share = Fraction(1 + _over(factors, read), prime) if factors else Fraction(1, prime**columns)
@@ -100,7 +147,8 @@ def _weighted(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
         return None
     x, y = t.args
     if _softmax(x):
-        return _values(y)
+        found = _values(y)
+        return None if found is None or found[0] in free(x) else found
     inner = _weighted(x)
     if inner is None or depth_of(y) or inner[0] in free(y):
         return None

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.scalars import length_value
 
+from ..walk import TooLarge
 from .arithmetic import FieldArithmetic
 from .circle import Points, random_points
 from .residue import Degree, NoResidue, Residue, common
+
+if TYPE_CHECKING:
+    from .hypotheses import Hypotheses
 
 __all__ = ["Draws"]
 
@@ -26,6 +30,8 @@ NUMBERS = ("real", "positive", "nonnegative", "angle", "frequency")
 LARGEST_NATURAL = 12  # also a number of layers
 POWER = 65_537
 REFLECTIONS = 64
+LARGEST_MATRIX = 1 << 22  # of an unknown function
+TRIES = 400  # of whole numbers that hypotheses speak of
 
 
 class Draws:
@@ -33,13 +39,34 @@ class Draws:
 
     def __init__(
         self, givens: Mapping[str, Given], sizes: Mapping[str, int], seed: int, *,
-        above: int = 0, place: int = 0,
+        above: int = 0, place: int = 0, hypotheses: Hypotheses | None = None,
     ) -> None:  # fmt: skip
         self.givens, self.sizes, self.seed, self.above = givens, dict(sizes), seed, above
-        self.place = place
-        self.whole = {name: value for name, given in givens.items()
-                      if (value := self._whole(name, given)) is not None}  # fmt: skip
+        self.place, self.hypotheses = place, hypotheses
+        self.whole = self._all_whole()
         self._angles: dict[tuple[int, str], Points] = {}
+        self.few_reflections: set[str] = set()
+        self.determinants: dict[str, int] = {}
+        self._frames: dict[str, int] = {}
+
+    def _all_whole(self) -> dict[str, Any]:
+        """Whole values of all that have some; those that hypotheses speak of until they obey."""
+        found: dict[str, Any] = {}
+        broken: dict[str, str] = {}
+        spoken = None if self.hypotheses is None else self.hypotheses.whole_names
+        for k in range(TRIES):
+            for name, given in self.givens.items():
+                if not k or (spoken and name in spoken):
+                    value = self._whole(name, given, k)
+                    found |= {} if value is None else {name: value}
+            if not spoken or self.hypotheses is None:
+                return found
+            broken = self.hypotheses.breaks_whole(found, self.sizes)
+            if not broken or self.hypotheses.too_large:
+                break
+        if self.hypotheses is not None:
+            self.hypotheses.unmet.update(broken)
+        return found
 
     def values(self, arithmetic: FieldArithmetic) -> dict[str, Any]:
         """Every given, in one field."""
@@ -49,7 +76,7 @@ class Draws:
             if given.kind in NUMBERS:
                 found[name] = self._numbers(arithmetic, name, shape)
             elif given.kind == "orthogonal":
-                found[name] = self._orthogonal(arithmetic, name, shape[0])
+                found[name] = self.frame(arithmetic, name, shape[0], shape[0])
             elif given.kind == "standard":
                 raise NoResidue("an expectation")
         return found
@@ -76,6 +103,8 @@ class Draws:
         The power k is so high that it obeys no identity of small polynomials by itself.
         """
         given = self.givens[name]
+        if given.traits:
+            return self._alike(arithmetic, name, args, batch)
         read = [arithmetic.reshape(x, (*x.shape[:batch], -1)) for x in args]
         lead = common(*(x.shape[:batch] for x in read))
         whole = arithmetic.concat(
@@ -86,6 +115,8 @@ class Draws:
         )  # fmt: skip
         count, length = prod(out), whole.shape[-1]
         shapes = {"a": (length, count), "b": (length, count), "c": (count,), "e": (count,)}
+        if length * count > LARGEST_MATRIX:
+            raise TooLarge(f"a function of {length} numbers is drawn at small sizes")
         a, b, c, e = (
             self._numbers(arithmetic, f"{name} {part} {length} {count}", shape)
             for part, shape in shapes.items()
@@ -93,6 +124,32 @@ class Draws:
         flat = whole.moved(lambda v: v.reshape(-1, length))
         total = flat @ a + (flat @ b + e) ** POWER + c
         found: Residue = arithmetic.reshape(total, (*lead, *out))
+        return found
+
+    def _alike(
+        self, arithmetic: FieldArithmetic, name: str, args: Sequence[Residue], batch: int
+    ) -> Residue:
+        """x_i A + (x_i B + c)^k for every row x_i, where c = Σ_j (x_j D + e)³ + Σ y E.
+
+        All rows of the first argument are treated alike; y are the other arguments.
+        """
+        given, x = self.givens[name], args[0]
+        if set(given.traits) != {"equivariant"} or given.out is not None or x.ndim < batch + 2:
+            raise NoResidue(f"a function that is {', '.join(given.traits)}")
+        width = x.shape[-1]
+
+        def drawn(part: str, *shape: int) -> Residue:
+            return self._numbers(arithmetic, f"{name} {part} {shape}", shape)
+
+        rows = arithmetic.reshape(x, (*x.shape[:batch], -1, width))
+        pooled = ((rows @ drawn("D", width, width) + drawn("e", width)) ** 3).sum(-2)
+        for k, y in enumerate(args[1:]):
+            flat = arithmetic.reshape(y, (*y.shape[:batch], -1))
+            pooled = pooled + (flat @ drawn(f"E {k}", flat.shape[-1], width))
+        moved = rows @ drawn("B", width, width) + arithmetic.expand_dims(pooled, -2)
+        found: Residue = arithmetic.reshape(
+            rows @ drawn("A", width, width) + moved**POWER, x.shape
+        )
         return found
 
     def _random(self, name: str) -> Random:
@@ -105,40 +162,65 @@ class Draws:
         generator = torch.Generator().manual_seed(
             self._random(f"{name} {arithmetic.prime}").getrandbits(62)
         )
-        drawn = arithmetic.of(torch.randint(arithmetic.prime, tuple(shape), generator=generator))
-        drawn.degree = Degree(1, 0)
-        return drawn
+        drawn = torch.randint(
+            arithmetic.prime, tuple(shape), generator=generator, dtype=torch.float64
+        )
+        value = arithmetic.reduced(drawn.to(arithmetic.device))
+        return Residue(arithmetic, value, degree=Degree(1, 0))
 
-    def _orthogonal(self, arithmetic: FieldArithmetic, name: str, n: int) -> Residue:
-        """A product of random reflections 1 − 2 v vᵀ / (v·v): every orthogonal matrix is one.
+    def numbers(
+        self, arithmetic: FieldArithmetic, name: str, given: Given | None,
+        shape: Sequence[int] | None = None,
+    ) -> Residue:  # fmt: skip
+        """Random numbers under a name, of the shape of a given or another."""
+        if shape is None:
+            assert given is not None
+            shape = self._shape(given)
+        return self._numbers(arithmetic, name, shape)
 
-        In one tower there are n of them, in the next n − 1: one of the two has determinant −1.
-        Of a wide matrix there are fewer: n of them would take n³ steps.
+    def frame(self, arithmetic: FieldArithmetic, name: str, n: int, columns: int) -> Residue:
+        """Orthonormal columns (n, k): those of a product of random reflections 1 − 2 v vᵀ / (v·v).
+
+        Every orthogonal matrix is such a product.  In one tower there are n of them, in the next
+        n − 1: one of the two has determinant −1.  Of two matrices the second begins with n − 1, so
+        that their determinants are not those of one matrix.  Some k + 1 reflections take the first
+        columns of the identity to any others; of a wide square matrix there are fewer than n, as n
+        of them would take n³ steps, and no bound is claimed then.
         """
-        found = arithmetic.of(torch.eye(n, dtype=torch.int64))
-        count = min(n, REFLECTIONS) - self.place % 2
+        found = arithmetic.of(torch.eye(n, columns, dtype=torch.int64))
+        most = n if columns == n else min(n, columns + 1)
+        turn = self._frames.setdefault(name, len(self._frames))
+        count = min(most, REFLECTIONS) - (self.place + turn) % 2
         for k in range(count):
             v = self._numbers(arithmetic, f"{name} reflection {k}", (n,))
             length = (v * v).sum(0)
             if bool(length.value == 0):
                 continue
-            turned = found @ v
             scaled = v * length.inverse() * -2
-            found = found + turned.moved(lambda x: x[:, None]) * scaled.moved(lambda x: x[None, :])
+            turned = v @ found
+            found = found + scaled.moved(lambda x: x[:, None]) * turned.moved(lambda x: x[None, :])
+        if count < most - 1:
+            self.few_reflections.add(name)
+        if columns == n:
+            self.determinants[name] = (-1) ** count
         found.degree = Degree(2 * count, 2 * count)  # the product of all v·v is one denominator
         return found
 
-    def _whole(self, name: str, given: Given) -> Any:
-        random, shape = self._random(name), self._shape(given)
+    def _whole(self, name: str, given: Given, k: int = 0) -> Any:
+        """The k-th try; every second one is small numbers, and maybe the identity."""
+        random, shape = self._random(f"{name} {k}" if k else name), self._shape(given)
+        simple = k % 2 == 1
         generator = torch.Generator().manual_seed(random.getrandbits(62))
         below = length_value(given.below, self.sizes) if given.below is not None else 0
         if given.kind == "natural":
-            return random.randrange(1, LARGEST_NATURAL)
+            return random.randrange(5) if simple else random.randrange(1, LARGEST_NATURAL)
         if given.kind == "index":
             return random.randrange(below)
         if given.kind == "position":
             return torch.randint(0, max(2, self.above // 4), shape, generator=generator)
         if given.kind in ("permutation", "injection"):
+            if simple and random.random() < 0.5:
+                return torch.arange(shape[0])
             return torch.randperm(below, generator=generator)[: shape[0]]
         if given.kind == "index map":
             return torch.randint(below, shape, generator=generator)

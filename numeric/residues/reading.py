@@ -8,14 +8,12 @@ are whole numbers, the same at every level.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.terms import Term, postorder
+from attnproof.symbolic.terms import Term
 
 from ..elementwise import combine
 from ..integers import Integers
@@ -24,81 +22,22 @@ from ..walk import Where
 from .angles import AngleReading
 from .arithmetic import FieldArithmetic
 from .draws import Draws
+from .powers import power
 from .residue import Degree, NoResidue, Residue
 from .roots import roots
 from .towers import Tower
+from .whole import Whole, is_whole, positions_in, whole
 
-__all__ = ["ResidueReading", "depth_of", "whole"]
+__all__ = ["ResidueReading"]
 
-WHOLE_KINDS = ("natural", "position", "permutation", "injection", "index map")
-ENTRIES = 1 << 18  # an intermediate stays in the cache
+ENTRIES = 1 << 21  # small pieces: large ones leave the cache, tiny ones repeat the work of products
 COMPARED = ("equal", "less", "less_equal")
-OF_WHOLE = ("abs", "maximum", "floor_divide", "remainder")
+DIVIDED = ("floor_divide", "remainder")
+OF_WHOLE = ("abs", "maximum", *DIVIDED)
 WHY_NOT = {
     "log": "a logarithm", "tanh": "a hyperbolic tangent", "abs": "an absolute value",
     "maximum": "a maximum", "floor_divide": "a floor", "remainder": "a remainder",
 }  # fmt: skip
-
-
-class Whole(Integers):
-    """Whole numbers of 64 bits that refuse to overflow."""
-
-    def rows_elementwise(self, t: Term, where: Where) -> Any:
-        """An operation entry by entry."""
-        if t.op in ("add", "mul", "power"):
-            sizes = [_most(self.rows(arg, where)) for arg in t.args]
-            reached = {"add": sum(sizes), "mul": prod(sizes)}.get(t.op)
-            if t.op == "power":
-                reached = sizes[0] ** max(0, int(t.data))
-            if reached is not None and reached >= 1 << 62:
-                raise NoResidue("whole numbers of more than 62 bits")
-        return super().rows_elementwise(t, where)
-
-    def product(self, left: Any, right: Any) -> Tensor:
-        """The product of two matrices of whole numbers."""
-        if _most(left) * _most(right) * left.shape[-1] >= 1 << 62:
-            raise NoResidue("whole numbers of more than 62 bits")
-        return super().product(left, right)
-
-
-def _most(value: Any) -> int:
-    if not isinstance(value, Tensor):
-        return abs(int(value))
-    return int(value.abs().max()) if value.numel() and value.dtype != torch.bool else 1
-
-
-@cache
-def whole(term: Term) -> bool:
-    """Whether a term is a whole number by its form."""
-    for part in postorder(term):
-        if part.op == "var" and part.data[1] not in WHOLE_KINDS:
-            return False
-        if part.op == "num" and part.data.denominator != 1:
-            return False
-        if part.op == "power" and part.data < 0:
-            return False
-        if part.op in ("exp", "log", "cos", "sin", "tanh", "sqrt", "call", "pi", "minus infinity",
-                       "inverse", "space", "boolean"):  # fmt: skip
-            return False
-    return True
-
-
-@cache
-def depth_of(term: Term) -> int:
-    """How many exponentials stand inside one another."""
-    inner = max((depth_of(arg) for arg in term.args), default=0)
-    return inner + (term.op == "exp")
-
-
-@lru_cache(maxsize=4)
-def _powers(base: int, order: int, prime: int) -> Tensor:
-    """1, w, w², .., each half of the list from the half before it."""
-    arithmetic = FieldArithmetic(prime)
-    table = arithmetic.of(torch.ones(1, dtype=torch.int64)).value
-    while len(table) < order:
-        step = arithmetic.of(pow(base, len(table), prime)).value
-        table = torch.cat((table, arithmetic.reduced(table * step)))
-    return table[:order]
 
 
 class ResidueReading(RowReading):
@@ -106,16 +45,26 @@ class ResidueReading(RowReading):
 
     def __init__(
         self, tower: Tower, level: int, sizes: Mapping[str, int], draws: Draws,
-        device: torch.device | None = None,
+        device: torch.device | None = None, values: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
+        """Without ``values`` those that were drawn, changed so that they obey the hypotheses."""
         self.tower, self.level, self.draws = tower, level, draws
         self.arithmetic = FieldArithmetic(tower.primes[level], device)
-        super().__init__(
-            self.arithmetic, sizes, draws.values(self.arithmetic), entries=ENTRIES
-        )
+        drawn = draws.values(self.arithmetic) if values is None else values
+        super().__init__(self.arithmetic, sizes, drawn, entries=ENTRIES)
         self.angles = AngleReading(self, draws)
         self._below: ResidueReading | None = None
         self.exponents: list[Degree] = []
+        if values is None and draws.hypotheses is not None:
+            self.values.update(draws.hypotheses.obeyed(self))
+
+    def at(self, values: Mapping[str, Any]) -> ResidueReading:
+        """The reading of the same level at other values."""
+        other = ResidueReading(
+            self.tower, self.level, self.sizes, self.draws, self.arithmetic.device, values
+        )
+        other.arithmetic = other.xp = self.arithmetic
+        return other
 
     @property
     def below(self) -> ResidueReading:
@@ -174,7 +123,7 @@ class ResidueReading(RowReading):
 
     def integers(self) -> Integers:
         """Whole numbers, exact."""
-        return Whole(self.sizes, {k: v for k, v in self.values.items() if _is_whole(v)})
+        return Whole(self.sizes, {k: v for k, v in self.values.items() if is_whole(v)})
 
     def op_minus_infinity(self, _: Term) -> Residue:
         return self.arithmetic.minus_infinity()
@@ -214,6 +163,10 @@ class ResidueReading(RowReading):
         result = combine(t.op, operands, t.data, self.xp, self.truth)
         return self._repeated(result, self.counts(t, where)) if result.ndim < t.ndim else result
 
+    def rows_isin(self, t: Term, where: Where) -> Any:
+        """Whole numbers alone are looked for in a list of indices."""
+        return self.integers().rows_isin(t, where)
+
     def _field(self, value: Any) -> Any:
         """Whole numbers as residues; truth values as they are."""
         truth = isinstance(value, Tensor) and value.dtype == torch.bool
@@ -222,6 +175,8 @@ class ResidueReading(RowReading):
     def _of_whole(self, t: Term, where: Where) -> Any:
         if not all(whole(arg) for arg in t.args):
             raise NoResidue("a comparison of numbers that need not be whole: a field has no order")
+        if t.op in DIVIDED and (found := positions_in(t)):
+            raise NoResidue(f"a floor of {found[0]}, which may be any real number")
         exact = self.integers().rows_elementwise(t, where)
         if isinstance(exact, Tensor) and exact.dtype == torch.bool:
             return exact.expand(self.counts(t, where))
@@ -232,9 +187,7 @@ class ResidueReading(RowReading):
         below = self.below
         x = below.arithmetic.of(below.array(t.args[0], where))
         self.exponents.append(x.degree)
-        order, prime = below.arithmetic.prime, self.arithmetic.prime
-        powers = _powers(self.tower.bases[self.level - 1], order, prime).to(x.value.device)
-        value = powers[torch.remainder(x.value, order).to(torch.int64)]
+        value = power(x, self.tower.bases[self.level - 1], self.arithmetic.prime)
         if x.hidden is not None:
             value = torch.where(x.hidden, 0.0, value)
         return Residue(self.arithmetic, value, x.undefined)
@@ -247,14 +200,8 @@ class ResidueReading(RowReading):
         return self.arithmetic.of(roots(exact, self.arithmetic.prime))
 
     def rows_call(self, t: Term, where: Where) -> Any:
-        name, batch, traits = t.data
-        if traits:
-            raise NoResidue(f"a function that is {', '.join(traits)}")
+        name, batch, _ = t.data
         args = [self.arithmetic.of(self.array(a, (*where[:batch], *(None,) * (a.ndim - batch))))
                 for a in t.args]  # fmt: skip
         value = self.draws.function(self.arithmetic, str(name), args, batch)
         return self.select(value, (*(None,) * batch, *where[batch:]))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) or (isinstance(value, Tensor) and not value.is_floating_point())

@@ -3,56 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from .degree import CONSTANT, Degree, NoResidue
+
 if TYPE_CHECKING:
     from .arithmetic import FieldArithmetic
 
-__all__ = ["CONSTANT", "Degree", "NoResidue", "Residue", "common"]
+__all__ = ["CONSTANT", "EXACT", "ONCE", "Degree", "NoResidue", "Residue", "common"]
 
 EXACT = 2**53
-
-
-class NoResidue(Exception):
-    """A term has no meaning in a finite field; the text says which part and why."""
-
-
-class Degree(NamedTuple):
-    """Bounds on the degrees of a numerator and a denominator in all that was drawn.
-
-    The denominator has every number that was divided by as a factor: where it is not 0, the
-    value is defined.
-    """
-
-    above: int
-    below: int
-
-    def plus(self, other: Degree) -> Degree:
-        """Of a sum."""
-        above = max(self.above + other.below, other.above + self.below)
-        return Degree(above, self.below + other.below)
-
-    def times(self, other: Degree) -> Degree:
-        """Of a product."""
-        return Degree(self.above + other.above, self.below + other.below)
-
-    def inverse(self) -> Degree:
-        """Of 1/(a/b) = b²/(a b): both a and b must not be 0."""
-        return Degree(2 * self.below, self.above + self.below)
-
-    def either(self, other: Degree) -> Degree:
-        """Of an array some of whose entries are of one degree, and some of the other."""
-        return Degree(max(self.above, other.above), max(self.below, other.below))
-
-    def summed(self, count: int) -> Degree:
-        """Of a sum of so many."""
-        return Degree(self.above + (count - 1) * self.below, count * self.below)
-
-
-CONSTANT = Degree(0, 0)
+ONCE = 2**50
+"""The largest numbers that one reduction takes between −p/2 and p/2; see ``arithmetic``."""
 
 
 def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
@@ -61,8 +26,9 @@ def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
 
 def common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of these are broadcast to."""
-    found: tuple[int, ...] = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    return tuple(found)
+    ndim = max(map(len, shapes))
+    columns = zip(*((1,) * (ndim - len(shape)) + shape for shape in shapes), strict=True)
+    return tuple(next((n for n in lengths if n != 1), 1) for lengths in columns)
 
 
 class Residue:
@@ -70,35 +36,81 @@ class Residue:
 
     ``undefined`` marks entries that a division by 0 spoiled, ``hidden`` those that are −inf.
     ``degree`` is that of every entry as a function of the numbers drawn at this level.
+
+    What is cheaper later is put off until somebody reads ``value``: a sum is reduced then, a
+    product of matrices computed, so that a number it is multiplied by goes into its left factor;
+    and a factor that is the same along the last axis (1 over the denominators of a softmax) goes
+    past a sum or a product over that axis.  All of it is exact, so nothing else changes.
     """
 
-    __slots__ = ("arithmetic", "degree", "hidden", "undefined", "value")
+    __slots__ = (
+        "_bound", "_factors", "_raw", "_rows", "_undefined", "arithmetic", "degree", "hidden",
+        "shape",
+    )  # fmt: skip
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
     def __init__(
-        self, arithmetic: FieldArithmetic, value: Tensor, undefined: Tensor | None = None,
-        hidden: Tensor | None = None, degree: Degree = CONSTANT,
+        self, arithmetic: FieldArithmetic, value: Tensor | None, undefined: Tensor | None = None,
+        hidden: Tensor | None = None, degree: Degree = CONSTANT, *, bound: int | None = None,
+        rows: Residue | None = None, factors: tuple[Tensor, Tensor] | None = None,
+        shape: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
-        self.arithmetic, self.value, self.degree = arithmetic, value, degree
-        self.undefined, self.hidden = (
-            None if mark is None else mark.expand(value.shape) for mark in (undefined, hidden)
-        )
+        """``bound`` is that of the entries of ``value`` where they are not reduced yet.
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The axis lengths."""
-        return tuple(self.value.shape)
+        The entries are those of ``value``, or of the product of the ``factors``, times ``rows``.
+        """
+        self.arithmetic, self.degree = arithmetic, degree
+        self._raw, self._rows, self._factors = value, rows, factors
+        self._bound = arithmetic.prime // 2 if bound is None else bound
+        self.shape: tuple[int, ...] = shape if value is None else tuple(value.shape)
+        self._undefined, self.hidden = (
+            None if mark is None else mark.expand(self.shape) for mark in (undefined, hidden)
+        )
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return self.value.ndim
+        return len(self.shape)
+
+    @property
+    def undefined(self) -> Tensor | None:
+        """The entries that a division by 0 spoiled."""
+        lost = None if self._rows is None else self._rows.undefined
+        return _either(self._undefined, None if lost is None else lost.expand(self.shape))
+
+    @property
+    def value(self) -> Tensor:
+        """The entries, reduced."""
+        raw, _ = self._entries()
+        if self._rows is not None:
+            self._undefined = self.undefined
+            raw = self.arithmetic.reduced(raw * self._rows.value)
+            self._raw, self._rows = raw, None
+        return raw
+
+    def _entries(self) -> tuple[Tensor, Residue | None]:
+        """The entries, reduced, but for the factor of every row."""
+        raw, bound = self.unreduced()
+        half = self.arithmetic.prime // 2
+        if bound > half:
+            self._raw, self._bound = self.arithmetic.reduced(raw, bound), half
+        assert self._raw is not None
+        return self._raw, self._rows
+
+    def unreduced(self) -> tuple[Tensor, int]:
+        """Entries that are the same modulo p, but for the factor of every row, and their bound."""
+        if self._raw is None:
+            assert self._factors is not None
+            self._raw, self._bound = self.arithmetic.product(*self._factors)
+            self._factors = None
+        return self._raw, self._bound
 
     def moved(self, how: Callable[[Tensor], Tensor]) -> Residue:
         """The same entries in other places."""
+        value = self.value
         undefined, hidden = (None if m is None else how(m) for m in (self.undefined, self.hidden))
-        return Residue(self.arithmetic, how(self.value), undefined, hidden, self.degree)
+        return Residue(self.arithmetic, how(value), undefined, hidden, self.degree)
 
     def __getitem__(self, key: Any) -> Residue:
         return self.moved(lambda x: x[key])
@@ -106,24 +118,62 @@ class Residue:
     def __add__(self, other: Any) -> Residue:
         b = self.arithmetic.of(other)
         undefined, hidden = self._spread(b, "undefined"), self._spread(b, "hidden")
-        total = self.arithmetic.reduced(self.value + b.value)
-        return Residue(self.arithmetic, total, undefined, hidden, self.degree.plus(b.degree))
+        (x, most), (y, more) = (part.total() for part in (self, b))
+        if most + more > ONCE:
+            x, y, most = self.value, b.value, self.arithmetic.prime
+            more = 0
+        degree = self.degree.plus(b.degree)
+        return Residue(self.arithmetic, x + y, undefined, hidden, degree, bound=most + more)
+
+    def total(self) -> tuple[Tensor, int]:
+        """Entries that are the same modulo p, and their bound."""
+        return self.unreduced() if self._rows is None else (self.value, self._bound)
+
+    def glance(self) -> tuple[Tensor, int]:
+        """As :meth:`total`, for one look: a product of matrices is computed in scratch memory."""
+        if self._raw is not None or self._rows is not None:
+            return self.total()
+        assert self._factors is not None
+        room = self.arithmetic.scratch(torch.float64, self.shape)
+        return self.arithmetic.product(*self._factors, out=room)
 
     def __mul__(self, other: Any) -> Residue:
         b = self.arithmetic.of(other)
         if self.hidden is not None or b.hidden is not None:
             raise NoResidue("a multiple of −inf has no meaning in a field")
-        product = self.arithmetic.reduced(self.value * b.value)
         degree = self.degree.times(b.degree)
+        for x, y in ((self, b), (b, self)):
+            if (late := x._late(y, degree)) is not None:
+                return late
+        product = self.arithmetic.reduced(self.value * b.value)
         return Residue(self.arithmetic, product, self._spread(b, "undefined"), None, degree)
 
     __radd__, __rmul__ = __add__, __mul__
+
+    def _late(self, b: Residue, degree: Degree) -> Residue | None:
+        """The product with one number, or with one for every row, where it can be put off."""
+        if not b.ndim and self._factors is not None and b.undefined is None:
+            left = self.arithmetic.reduced(self._factors[0] * b.value)
+            return Residue(
+                self.arithmetic, None, self._undefined, None, degree, rows=self._rows,
+                factors=(left, self._factors[1]), shape=self.shape,
+            )  # fmt: skip
+        if self.ndim < 2 or b.shape != self.shape or self.shape[-1] < 2 or b._raw is None:
+            return None
+        if b._raw.stride(-1) or b._rows is not None or self._raw is None:
+            return None
+        if self._raw.stride(-1) == 0:
+            return None
+        rows = b[..., :1] if self._rows is None else b[..., :1] * self._rows
+        return Residue(
+            self.arithmetic, self._raw, self._undefined, None, degree, bound=self._bound, rows=rows
+        )
 
     def _spread(self, other: Residue, name: str) -> Tensor | None:
         a, b = getattr(self, name), getattr(other, name)
         if a is None and b is None:
             return None
-        shape = common(self.value.shape, other.value.shape)
+        shape = common(self.shape, other.shape)
         parts = [None if m is None else m.expand(shape) for m in (a, b)]
         return _either(*parts)
 
@@ -144,41 +194,64 @@ class Residue:
 
     def inverse(self) -> Residue:
         """1/x; undefined at 0."""
+        if self.hidden is not None:
+            raise NoResidue("1 over −inf has no meaning in a field")
         zero = self.value == 0
-        found = self ** (self.arithmetic.prime - 2)
-        undefined = _either(found.undefined, zero)
-        return Residue(self.arithmetic, found.value, undefined, None, self.degree.inverse())
+        found = self.arithmetic.inverted(torch.where(zero, 1.0, self.value))
+        found = torch.where(zero, 0.0, found)
+        undefined = _either(self.undefined, zero) if bool(zero.any()) else self.undefined
+        return Residue(self.arithmetic, found, undefined, None, self.degree.inverse())
 
     def sum(self, axis: int) -> Residue:
         """The sum over an axis."""
         if self.hidden is not None:
             raise NoResidue("a sum with −inf has no meaning in a field")
-        total = self.arithmetic.reduced(self.value.sum(axis))  # fewer than 2^31 terms
-        undefined = None if self.undefined is None else self.undefined.any(axis)
+        if axis % self.ndim != self.ndim - 1:
+            raw, rows, bound = self.value, None, self._bound
+        else:
+            (raw, rows), bound = self._entries(), self._bound
+        undefined = None if self._undefined is None else self._undefined.any(axis)
         degree = self.degree.summed(self.shape[axis])
-        return Residue(self.arithmetic, total, undefined, None, degree)
+        total = Residue(  # fewer than 2^31 terms
+            self.arithmetic, raw.sum(axis), undefined, None, degree, bound=bound * self.shape[axis]
+        )
+        if rows is None:
+            return total
+        found = total * rows[..., 0]
+        found.degree = degree
+        return found
 
     def __matmul__(self, other: Residue) -> Residue:
         if self.hidden is not None or other.hidden is not None:
             raise NoResidue("a product of matrices with −inf has no meaning in a field")
-        a, b, prime = self.value, other.value, self.arithmetic.prime
-        block = EXACT // (prime // 2 + 1) ** 2 - 1
-        total: Any = 0
-        for start in range(0, a.shape[-1], block):
-            part = slice(start, start + block)
-            rows = b[part] if b.ndim == 1 else b[..., part, :]
-            # Twice: x/p of a sum near 2^53 may round to the wrong whole number.
-            total = self.arithmetic.reduced(total + self.arithmetic.reduced(a[..., part] @ rows))
-        degree = self.degree.times(other.degree).summed(a.shape[-1])
-        return Residue(self.arithmetic, total, self._undefined_product(other, total), None, degree)
+        (left, rows), right = self._entries(), other.value
+        shape = _shape_of(left, right)
+        degree = self.degree.times(other.degree).summed(left.shape[-1])
+        undefined = self._undefined_product(other, shape)
+        found = Residue(
+            self.arithmetic, None, undefined, None, degree, factors=(left, right), shape=shape
+        )
+        if rows is None:
+            return found
+        found = found * (rows[..., 0] if right.ndim == 1 else rows)
+        found.degree = degree
+        return found
 
-    def _undefined_product(self, other: Residue, total: Tensor) -> Tensor | None:
+    def _undefined_product(self, other: Residue, shape: tuple[int, ...]) -> Tensor | None:
         found = None
-        if self.undefined is not None:
-            rows = self.undefined.any(-1)
-            found = (rows if other.ndim == 1 else rows[..., None]).expand(total.shape)
+        if self._undefined is not None:
+            rows = self._undefined.any(-1)
+            found = (rows if other.ndim == 1 else rows[..., None]).expand(shape)
         if other.undefined is not None:
             columns = other.undefined.any(0 if other.ndim == 1 else -2)
             wide = columns if other.ndim == 1 or self.ndim == 1 else columns[..., None, :]
-            found = _either(found, wide.expand(total.shape))
+            found = _either(found, wide.expand(shape))
         return found
+
+
+def _shape_of(left: Tensor, right: Tensor) -> tuple[int, ...]:
+    """The shape of a product of matrices."""
+    lead = common(tuple(left.shape[:-2]), tuple(right.shape[:-2]))
+    rows = left.shape[-2:-1]
+    columns = right.shape[-1:] if right.ndim > 1 else ()
+    return (*lead, *rows, *columns)

@@ -52,5 +52,5 @@ def roots(numbers: Tensor, prime: int) -> Tensor:
     found = [root(int(m), prime) for m in different]
     missing = [int(m) for m, one in zip(different, found, strict=True) if one is None]
     if missing:
-        raise NoResidue(f"√{missing[0]} modulo {prime}")
+        raise NoResidue(f"√{missing[0]} modulo {prime} does not exist")
     return torch.tensor(found, dtype=torch.int64)[place]

@@ -9,10 +9,20 @@ import pytest
 from attnproof import Encoding, real
 from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw, law
+from attnproof.encodings.learned_table import LearnedTable
+from attnproof.encodings.matrix_powers import MatrixPowers
+from attnproof.encodings.nope import Nope
+from attnproof.encodings.nope_causal import NopeCausal
+from attnproof.encodings.plane_rotation import PlaneRotation
 from attnproof.encodings.rope import Rope
+from attnproof.encodings.shaw import Shaw
+from attnproof.encodings.t5_buckets import T5Buckets
+from attnproof.encodings.xpos import Xpos
 from attnproof.evidence import MeasuredEvidence
+from attnproof.laws.attention import acts_on_scores, independent_of_length, translation
+from attnproof.laws.positions import bounded
 from attnproof.laws.scores import even, relative
-from attnproof.measuring import measured
+from attnproof.measuring import FORM, WITNESS, measured
 from attnproof.symbolic.claim import Claim, equal
 
 
@@ -68,10 +78,59 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
     assert "a number speaks against it" in found.why
 
 
-def test_a_refuted_cell_is_left_alone() -> None:
-    cell = decided(Rope, even)
+@pytest.mark.parametrize(("law", "verdict", "why"), [
+    (even, "refuted", WITNESS), (bounded, "proved", FORM), (acts_on_scores, "proved", WITNESS),
+])  # fmt: skip
+def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, why: str) -> None:
+    cell = decided(Rope, law)
+    assert cell.verdict == verdict
+    found = measured(Rope, law, cell)
+    assert (found.verdict, found.why) == (verdict, cell.why)
+    legs = found.evidence[len(cell.evidence) :]
+    assert [(leg.kind, getattr(leg, "reason", "")) for leg in legs] == [
+        ("measured", why), ("exact", why),
+    ]  # fmt: skip
+
+
+def test_the_contrary_of_a_law_that_claims_a_difference_is_measured() -> None:
+    cell = decided(Nope, acts_on_scores)
     assert cell.verdict == "refuted"
-    assert measured(Rope, even, cell) is cell
+    found = measured(Nope, acts_on_scores, cell)
+    numbers = [e for e in found.evidence if isinstance(e, MeasuredEvidence)]
+    assert "held" in {e.status for e in numbers}
+    assert found.why == cell.why
+
+
+def test_a_law_that_does_not_apply_is_left_alone() -> None:
+    cell = decided(Nope, even).model_copy(update={"verdict": "does not apply"})
+    assert measured(Nope, even, cell) is cell
+
+
+def test_positions_too_large_for_a_number_are_drawn_smaller() -> None:
+    cell = decided(Xpos, relative)
+    found = measured(Xpos, relative, cell)
+    numbers = [e for e in found.evidence if isinstance(e, MeasuredEvidence)]
+    assert {e.status for e in numbers} == {"held"}
+    assert any("positions were drawn once more" in e.reason for e in numbers)
+    assert found.why == cell.why
+
+
+def test_where_the_definition_has_no_number_nothing_is_told() -> None:
+    cell = decided(NopeCausal, translation)
+    found = measured(NopeCausal, translation, cell)
+    assert "speaks against" not in found.why
+    skipped = [e.reason for e in found.evidence
+               if isinstance(e, MeasuredEvidence) and e.status == "skipped"]  # fmt: skip
+    assert any("every key of a row is hidden" in reason for reason in skipped)
+
+
+@pytest.mark.parametrize("kind", [MatrixPowers, LearnedTable, PlaneRotation, Shaw, T5Buckets])
+def test_rows_at_whole_positions_are_read(kind: type[Encoding]) -> None:
+    found = measured(kind, independent_of_length, decided(kind, independent_of_length))
+    numbers = [e for e in found.evidence if isinstance(e, MeasuredEvidence)]
+    assert "held" in {e.status for e in numbers}
+    assert {e.status for e in numbers} <= {"held", "skipped"}
+    assert "failed" not in found.why
 
 
 def test_the_laws_of_these_tests_are_laws() -> None:

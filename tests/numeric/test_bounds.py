@@ -10,7 +10,7 @@ import torch
 
 from attnproof.numeric.arithmetic import Arithmetic, representable
 from attnproof.numeric.attention_bound import AttentionBound
-from attnproof.numeric.profile import blocked_terms, profile_of, unit_roundoff
+from attnproof.numeric.profile import profile_of, unit_roundoff
 from attnproof.numeric.softmax_bound import softmax_bound
 
 CPU = torch.device("cpu")
@@ -123,9 +123,15 @@ def test_numbers_that_are_exact() -> None:
     assert not representable(0.1, u)
 
 
-def test_sums_are_bounded_in_blocks() -> None:
-    assert blocked_terms(64) == 64
-    assert blocked_terms(65_536) == 512 + 128 + 1
+def test_sums_are_bounded_by_the_orders_that_were_measured() -> None:
+    profile = profile_of(torch.float32, CPU)
+    assert profile.sum_terms(2) == 2
+    assert profile.sum_terms(65_536) < 1_024
+    assert profile.product_terms(65_536, 1, 64) == 65_536, "a narrow product: one after another"
+    assert profile.product_terms(512, 64, 64) <= 512
+    assert profile.attention_terms(65_536, "flash", 33) == 65_536, "a query alone in its block"
+    assert profile.attention_terms(65_536, "flash", 64) < 65_536
+    assert profile.attention_terms(65_536, "not measured", 33) == 65_536
 
 
 def test_tf32_is_part_of_the_profile() -> None:

@@ -47,6 +47,7 @@ def test_planted_faults_are_caught(fault: str, dtype: str) -> None:
             PAIRS,
             scale="small",
             dtypes=[dtype],
+            designs=["normal"],
             implementations=[planted(FAULTS[fault])],
             seed=seed,
         )
@@ -69,8 +70,8 @@ def test_a_fault_both_sides_share_is_told_by_the_definition() -> None:
 
 
 def test_correct_code_raises_no_alarm() -> None:
-    for seed in range(25):
-        for m in measure(PAIRS, scale="small", seed=seed):
+    for seed in range(12):
+        for m in measure(PAIRS, scale="small", seed=seed, designs=["normal"]):
             assert m.status in ("held", "skipped"), m
             assert m.status == "held" or m.dtype == "bfloat16", m
 
@@ -88,7 +89,10 @@ def turned(x: Any, positions: Any, frequencies: Any) -> Any:
 
 def test_rotary_code_of_transformers_holds() -> None:
     pytest.importorskip("transformers")
-    found_ = measure(ROTARY, scale="small", implementations=["transformers Llama rotary embedding"])
+    found_ = measure(
+        ROTARY, scale="small", designs=["normal"],
+        implementations=["transformers Llama rotary embedding"],
+    )  # fmt: skip
     assert statuses(found_)["float64"] == statuses(found_)["float32"] == "held"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import check, hypotheses, sample
+from attnproof.numeric import hypotheses, measuring, sample
 from attnproof.numeric.check import ReadingError, measure
 from attnproof.numeric.holding import Unsatisfiable, broken
 from attnproof.numeric.profile import profile_of
@@ -234,7 +234,7 @@ def test_only_the_missing_values_are_an_excuse(monkeypatch: pytest.MonkeyPatch) 
     def typo(*_: Any) -> Any:
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(check, "drawn", typo)
+    monkeypatch.setattr(measuring, "drawn", typo)
     with pytest.raises(ReadingError, match="planted"):
         measure(statement(FALSE_WITHOUT["a box"]), scale="small")
     assert issubclass(Unsatisfiable, ValueError)

@@ -9,7 +9,8 @@ import torch
 
 from attnproof.numeric import order
 from attnproof.numeric.arithmetic import Arithmetic
-from attnproof.numeric.check import RARELY_EQUAL, measure
+from attnproof.numeric.check import measure
+from attnproof.numeric.measuring import RARELY_EQUAL
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law, at_least, differ, equal, for_all, greater

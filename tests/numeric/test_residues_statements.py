@@ -187,13 +187,6 @@ def test_what_has_no_reading_says_so(given: Any, body: Any, why: str) -> None:
     assert why in check.reason
 
 
-def test_a_hypothesis_is_not_drawn() -> None:
-    x, y = (real(n).named(name).term for name in "xy")
-    (check,) = exact(stated(NUMBERS, lambda x, y: equal(x, y + 0), assume=((x, y),)), scale="small")
-    assert (check.status, check.compared) == ("skipped", 0)
-    assert "hypothesis" in check.reason
-
-
 def test_every_entry_undefined_is_nothing_compared() -> None:
     zero = stated(NUMBERS, lambda x, y: equal(x / (y - y + n - n * xp.cos(0 * y)), x))
     (check,) = exact(zero, scale="small")

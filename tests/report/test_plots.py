@@ -39,24 +39,41 @@ def test_what_is_drawn_is_the_score() -> None:
 
 def test_neighbours_fall_together_where_the_formats_end() -> None:
     said = {plot.id: plot for plot in plots.plots(Rope)}["rounding"].says
-    assert "bfloat16 neighbours fall together from 257 on" in said
-    assert "float16 neighbours fall together from 2049 on" in said
+    assert "In bfloat16 neighbours fall together from 257 on" in said
+    assert "In float16 neighbours fall together from 2049 on" in said
     assert "float32 neighbours" not in said
 
 
 ALIBI = "from attnproof.encodings.alibi import Alibi"
 LOADS = (
-    ("import attnproof.report, attnproof.report.encodings, attnproof.report.plots", False),
-    (f"{ALIBI}; from attnproof.cards import card; print(card(Alibi, ['even']))", False),
-    (f"{ALIBI}; from attnproof.report.plots import plots; plots(Alibi)", True),
+    ("import attnproof.report, attnproof.report.encodings, attnproof.report.plots", "False False"),
+    (f"{ALIBI}; from attnproof.cards import card; print(card(Alibi, ['even']))", "False False"),
+    (f"{ALIBI}; from attnproof.report.plots import plots; plots(Alibi)", "True True"),
 )
 
 
+def said_by(root: Path, code: str) -> list[str]:
+    """What code prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(("code", "loads"), LOADS)
-def test_matplotlib_is_loaded_to_draw_and_torch_never(root: Path, code: str, loads: bool) -> None:
+def test_matplotlib_and_torch_are_loaded_to_draw_alone(root: Path, code: str, loads: str) -> None:
     told = "import sys; print('matplotlib' in sys.modules, 'torch' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{told}"], cwd=root, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert result.stdout.splitlines()[-1] == f"{loads} False"
+    assert said_by(root, f"{code}\n{told}")[-1] == loads
+
+
+def test_without_torch_plots_are_drawn_without_bounds(root: Path) -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"{ALIBI}; from attnproof.report.plots import plots\n"
+        "plot = {p.id: p for p in plots(Alibi)}['rounding']\n"
+        "print(bool(plot.drawn), plot.head, plot.says)"
+    )
+    (told,) = said_by(root, code)
+    assert told.startswith("True ('position', 'float32', 'bfloat16', 'float16',")
+    assert "bound, float32" not in told
+    assert "No bounds are drawn: torch, which computes bounds, is not installed." in told

@@ -1,0 +1,202 @@
+"""The command ``sweep``: statements in every implementation, dtype, size, design, seed, device."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .interrupt import Interrupted, held_back
+from .options import Dtypes, Folders, Fresh, JsonFile, Scale, StoreFile, kept_in, loaded
+from .usage import UsageError, require_device, require_file, require_known
+
+if TYPE_CHECKING:
+    from .catalogue import Catalogue
+    from .sweeping.engines import Engine
+    from .sweeping.records import SweepRecord
+    from .sweeping.sweep import Asked
+
+__all__ = ["register"]
+
+MOST = 1_000_000  # cells; more is a slip of the pen
+
+
+class EngineChoice(StrEnum):
+    """What runs the cells."""
+
+    loky = "loky"
+    threading = "threading"
+    ray = "ray"
+
+
+def register(app: typer.Typer) -> None:
+    """Give the command to the command line."""
+    app.command()(sweep)
+
+
+def sweep(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
+    ] = None,
+    twins: Annotated[bool, typer.Option("--twins", help="The theorems' twins as well.")] = False,
+    implementation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="This one only; repeatable; all that serve, if none."),
+    ] = None,
+    dtype: Dtypes = None,
+    scale: Annotated[
+        list[Scale] | None, typer.Option(help="Size of the arrays; repeatable.")
+    ] = None,
+    tokens: Annotated[
+        list[int] | None, typer.Option(min=2, help="So many tokens instead; repeatable.")
+    ] = None,
+    design: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|all", help="Input design; repeatable; normal, if none."),
+    ] = None,
+    seeds: Annotated[
+        str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
+    ] = "0:1",
+    device: Annotated[
+        list[str] | None, typer.Option(metavar="auto|cpu|cuda|mps", help="Repeatable.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Workers.")] = 2,
+    engine: Annotated[
+        EngineChoice, typer.Option(help="Processes, threads, or a Ray cluster.")
+    ] = EngineChoice.loky,
+    address: Annotated[
+        str, typer.Option(help="Of a Ray cluster; without one, Ray is started here.")
+    ] = "",
+    limit: Annotated[
+        float | None, typer.Option(min=0.01, metavar="SECONDS", help="That a cell may take.")
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option(min=0.01, metavar="GiB", help="That a cell may take more.")
+    ] = None,
+    json: JsonFile = None,
+    store: StoreFile = None,
+    fresh: Fresh = False,
+    theorems: Folders = None,
+) -> int:
+    """Measure statements in every combination; what is finished is kept, and not done again."""
+    catalogue, _ = loaded(theorems)
+    require_known(names or (), catalogue.names, "the id or subject of a theorem")
+    chosen = catalogue.select(names or ())
+    if json is not None:
+        require_file(json)
+    if address and engine is not EngineChoice.ray:
+        told = f"--address is that of a Ray cluster; with it goes --engine ray, not {engine}"
+        raise UsageError(told)
+    devices = tuple(dict.fromkeys(device or ["auto"]))
+    for name in devices:
+        require_device(name)
+    first, end = _range(seeds)
+
+    from .sweeping.cells import Grid
+    from .sweeping.sweep import Asked
+
+    with held_back():
+        import_module(".numeric.measuring", __package__)
+    grid = Grid(
+        tuple(d.value for d in dtype or ()) or _dtypes(devices),
+        tuple(dict.fromkeys(s.value for s in scale or [Scale.small])),
+        tuple(dict.fromkeys(tokens or [])) or (None,),
+        _designs(design or ["normal"]),
+        tuple(range(first, end)),
+        devices,
+    )
+    least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.designs, devices)))
+    if (least := least * (end - first) * len(chosen.entries)) > MOST:
+        raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
+    gpus = any(name.partition(":")[0] == "cuda" for name in devices)
+    asked = Asked(
+        grid, tuple(implementation or ()), twins, _engine(engine, jobs, address, gpus=gpus),
+        limit, memory, fresh,
+    )  # fmt: skip
+    for fault in chosen.broken:
+        print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
+    record = _swept(chosen, asked, store)
+
+    from rich.console import Console
+
+    from .sweeping.table import sweep_table
+
+    sweep_table(record, Console())
+    if json is not None:
+        from .output import write_json
+
+        print(f"wrote {write_json(record, json)}")
+    if record.unfinished:
+        return 130
+    return 0 if record.ok and not chosen.broken else 1
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, colon, end = text.partition(":")
+    try:
+        numbers = (int(first), int(end)) if colon else (int(first), int(first) + 1)
+    except ValueError:
+        numbers = (0, 0)
+    if not 0 <= numbers[0] < numbers[1]:
+        raise UsageError(f"wanted seeds as FIRST:END or one of them, such as 0:100, got {text!r}")
+    return numbers
+
+
+def _dtypes(devices: tuple[str, ...]) -> tuple[str, ...]:
+    from .machine import default_dtypes
+
+    return tuple(dict.fromkeys(dtype for name in devices for dtype in default_dtypes(name)))
+
+
+def _designs(asked: list[str]) -> tuple[str, ...]:
+    from .numeric.designs import DESIGNS
+
+    for name in asked:
+        if name != "all" and name not in DESIGNS:
+            raise UsageError(f"wanted an input design ({', '.join(DESIGNS)}) or all, got {name!r}")
+    return tuple(DESIGNS) if "all" in asked else tuple(dict.fromkeys(asked))
+
+
+def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engine:
+    from .sweeping.engines import Engine
+
+    if name is EngineChoice.ray:
+        try:
+            import_module("ray")
+        except ImportError:
+            raise UsageError(
+                "--engine ray wants Ray, which is not installed; pip install 'attnproof[ray]'"
+            ) from None
+    return Engine(name.value, jobs, address, gpus)
+
+
+def _swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
+    """Sweep with a bar; an interrupt before any cell leaves nothing."""
+    from rich.console import Console
+
+    from .numeric.devices import DeviceAbsent
+    from .numeric.implementations import UnknownImplementation
+    from .sweeping.sweep import planned
+    from .sweeping.sweep import sweep as sweep_cells
+    from .sweeping.table import sweep_progress
+
+    try:
+        plan = planned(chosen.entries, asked)
+    except (DeviceAbsent, UnknownImplementation) as error:
+        raise UsageError(str(error)) from None
+    kept = kept_in(store, fresh=asked.fresh)
+    heard: dict[str, None] = {}
+    with sweep_progress(Console(stderr=True), len(plan.cells)) as tell:
+        record = sweep_cells(
+            plan, asked, kept.store if kept else None, tell, lambda line: heard.update({line: None})
+        )
+    for line in heard:
+        print(f"attnproof: {line}", file=sys.stderr)
+    if record.unfinished and not record.cells:
+        raise Interrupted("interrupted before any cell was measured; nothing written")
+    return record

@@ -1,0 +1,190 @@
+"""Sending batches to workers: processes, threads or a Ray cluster, through one call of joblib.
+
+A process that dies takes its pool with it.  What had been sent and not come back is then sent
+again in ever smaller parts, at last cell by cell, each alone: the cell that kills is known by
+that, and no other is lost.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Any, Literal
+
+from .cells import Batch
+from .limits import LAST, given_up
+from .records import CellRecord, CellStatus
+from .store import Key
+from .work import Terms, record_of, work
+
+__all__ = ["Engine", "EngineName", "Found", "found_in"]
+
+EngineName = Literal["loky", "threading", "ray"]
+Found = tuple[Key, CellRecord, str]
+WAVE = 8
+"""Batches for each worker that are sent to a Ray cluster at once."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where batches are measured.
+
+    ``address`` is that of a Ray cluster; without one Ray is started on this machine.
+    """
+
+    name: EngineName = "loky"
+    jobs: int = 2
+    address: str = ""
+    gpus: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether each worker is a process of its own."""
+        return self.name != "threading"
+
+    def start(self) -> None:
+        """Make ready; raises ``ImportError`` where Ray is not installed."""
+        if self.name != "ray":
+            return
+        import ray
+        from ray.util.joblib import register_ray
+
+        if not ray.is_initialized():
+            local: dict[str, Any] = {"num_cpus": self.jobs, "include_dashboard": False}
+            where = {"address": self.address} if self.address else local
+            ray.init(**where, log_to_driver=False, configure_logging=False)
+        register_ray()
+
+    def stop(self) -> None:
+        """Let go of what was started."""
+        if self.name == "ray":
+            import ray
+
+            ray.shutdown()
+
+    def sent(self, batches: Iterator[Batch], terms: Terms) -> Generator[list[Found]]:
+        """What was found in each batch, as it comes; from a Ray cluster, wave by wave.
+
+        One worker is a process too: that of the sweep must not die of a cell.
+        """
+        from joblib import Parallel, delayed, parallel_config
+
+        more: dict[str, Any] = {}
+        if self.name == "ray" and self.gpus:
+            more["ray_remote_args"] = {"num_gpus": 1}
+        jobs = max(2, self.jobs) if self.alone else self.jobs
+        with parallel_config(self.name, n_jobs=jobs, **more):
+            if self.name == "ray":  # joblib takes no results from it before all are there
+                while wave := list(islice(batches, WAVE * self.jobs)):
+                    yield from Parallel(batch_size=1)(delayed(work)(b, terms) for b in wave)
+                return
+            ahead = self.jobs if self.jobs == 1 else 2 * self.jobs
+            parallel = Parallel(
+                return_as="generator_unordered", batch_size=1, pre_dispatch=ahead
+            )
+            results = parallel(delayed(work)(batch, terms) for batch in batches)
+            try:
+                for found in results:  # noqa: UP028 (closing them is left to what follows)
+                    yield found
+            finally:
+                with warnings.catch_warnings():  # that not all was waited for is told elsewhere
+                    warnings.simplefilter("ignore", UserWarning)
+                    results.close()
+
+
+def found_in(
+    batches: Sequence[Batch], engine: Engine, terms: Terms,
+    kept: Callable[[Key], CellRecord | None],
+) -> Generator[list[Found]]:  # fmt: skip
+    """What was found in every cell, as it comes; ``kept`` knows what a worker left in the store."""
+    waiting = [list(batches)]
+    while waiting:
+        coming = waiting.pop()
+        out: list[Batch] = []
+        back: set[Key] = set()
+        started = perf_counter()
+        try:
+            with closing(engine.sent(_noting(coming, out), terms)) as results:
+                for found in results:
+                    back.update(key for key, _, _ in found)
+                    yield found
+        except Exception as error:
+            if not _died(error):
+                raise
+            lost = [batch for batch in out if batch.cells[0][1] not in back]
+            if [len(batch.cells) for batch in coming] == [1] and lost:
+                seconds = perf_counter() - started
+                yield [(*_convicted(coming[0], error, terms, seconds), "")]
+                continue
+            waiting.append(coming[len(out) :])
+            left = []
+            for batch in lost:
+                found, rest = _left_over(batch, kept)
+                yield found
+                left += rest
+            waiting += _parts(left, engine.jobs)
+            waiting = [part for part in waiting if part]
+
+
+def _noting(coming: Iterable[Batch], out: list[Batch]) -> Iterator[Batch]:
+    """The batches, each noted as it is sent."""
+    for batch in coming:
+        out.append(batch)
+        yield batch
+
+
+def _left_over(
+    batch: Batch, kept: Callable[[Key], CellRecord | None]
+) -> tuple[list[Found], list[Batch]]:
+    """What a worker that died had left in the store, and the batch without it."""
+    records = [(cell, key, kept(key)) for cell, key in batch.cells]
+    found = [(key, record, "") for _, key, record in records if record is not None]
+    rest = tuple((cell, key) for cell, key, record in records if record is None)
+    return found, [Batch(batch.claimed, rest)] if rest else []
+
+
+def _parts(lost: list[Batch], jobs: int) -> list[list[Batch]]:
+    """What is sent again by itself: halves of many batches, each of some, each cell of one."""
+    if len(lost) > 2 * jobs:
+        half = len(lost) // 2
+        return [lost[half:], lost[:half]]
+    if len(lost) == 1:
+        return [[Batch(lost[0].claimed, (pair,))] for pair in reversed(lost[0].cells)]
+    return [[batch] for batch in reversed(lost)]
+
+
+def _convicted(
+    batch: Batch, error: Exception, terms: Terms, seconds: float
+) -> tuple[Key, CellRecord]:
+    """The cell that was alone with the worker that died."""
+    ((cell, key),) = batch.cells
+    status, why = _cause(error, terms, seconds)
+    return key, record_of(cell, terms.surroundings, status, why, seconds=seconds)
+
+
+def _died(error: Exception) -> bool:
+    """Whether an error says that a worker is gone."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(
+        names & {"BrokenProcessPool", "TerminatedWorkerError", "RayActorError",
+                 "WorkerCrashedError", "OutOfMemoryError", "NodeDiedError"}
+    )  # fmt: skip
+
+
+def _cause(error: Exception, terms: Terms, seconds: float) -> tuple[CellStatus, str]:
+    """How the worker of one cell ended."""
+    codes = re.search(r"exit codes of the workers are \{([^}]*)\}", str(error))
+    told = codes.group(1) if codes else " ".join(str(error).split())[:300]
+    if terms.limit is not None and f"({LAST})" in told:
+        return "out of time", f"a kernel did not return within {given_up(terms.limit):g} s"
+    if type(error).__name__ == "OutOfMemoryError":
+        return "out of memory", told
+    hint = "; the system may have wanted its memory" if "SIGKILL" in told else ""
+    if terms.limit is not None and seconds >= given_up(terms.limit) and not codes:
+        hint = f"; a kernel may not have returned within {given_up(terms.limit):g} s"
+    return "died", f"its worker ended with {told}{hint}"

@@ -1,0 +1,186 @@
+"""A sweep: statements × implementations × dtypes × sizes × designs × seeds × devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal, cast
+
+from pydantic import ValidationError
+
+from .. import __version__
+from ..catalogue import Entry, failure
+from ..judgement import opposite
+from ..machine import machine
+from .cells import Cell, Claimed, Grid, batches, cells_of
+from .digests import statement_digest
+from .engines import Engine, found_in
+from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
+from .store import Key, Store, StoreError
+from .work import Measure, Terms, cell_key, surroundings
+
+if TYPE_CHECKING:
+    from ..records import Expected
+    from ..symbolic.statement import Statement
+
+__all__ = ["Asked", "Plan", "planned", "sweep"]
+
+Tell = Callable[[CellRecord], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a sweep is asked for; without ``implementations`` all that serve a statement."""
+
+    grid: Grid
+    implementations: tuple[str, ...] = ()
+    twins: bool = False
+    engine: Engine = field(default_factory=Engine)
+    limit: float | None = None
+    memory: float | None = None
+    fresh: bool = False
+
+
+@dataclass
+class Plan:
+    """Every cell of a sweep with its key, and the statements that have none."""
+
+    cells: list[tuple[Cell, Key]] = field(default_factory=list)
+    unusable: list[UnusableRecord] = field(default_factory=list)
+    expected: dict[str, Literal["proved", "refuted"]] = field(default_factory=dict)
+    surroundings: dict[str, dict[str, object]] = field(default_factory=dict)
+
+
+def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
+    """The cells that are asked for; raises what the numeric side raises for an absent device."""
+    plan = Plan(surroundings={device: surroundings(device) for device in asked.grid.devices})
+    for entry in entries:
+        expected = cast("Expected", entry.theorem.expected)
+        for twin in (False, True)[: 1 + asked.twins]:
+            if expected == "ill-typed" and not twin:
+                told = "it is said to be ill-typed, so there is nothing to measure"
+                plan.unusable.append(_unusable(entry.id, twin, told, broken=False))
+                continue
+            try:
+                statement = entry.theorem.twin if twin else entry.theorem.statement
+                digest = statement_digest(statement)
+            except Exception as error:  # noqa: BLE001 (one file stops no other)
+                told = failure(error, entry.source.path)
+                plan.unusable.append(_unusable(entry.id, twin, told, broken=True))
+                continue
+            is_expected = opposite(expected) if twin else expected
+            claimed = Claimed(entry.source, twin, is_expected, digest)
+            if not twin:
+                plan.expected[entry.id] = cast("Literal['proved', 'refuted']", is_expected)
+            serving = _serving(statement, asked)
+            for cell in cells_of(claimed, asked.grid, serving):
+                plan.cells.append((cell, cell_key(cell, plan.surroundings[cell.device])))
+    return plan
+
+
+def _unusable(name: str, twin: bool, why: str, *, broken: bool) -> UnusableRecord:
+    return UnusableRecord(theorem=name, twin=twin, why=why, broken=broken)
+
+
+def _serving(statement: Statement, asked: Asked) -> list[str]:
+    """The implementations that compute some definition of a statement, or are the definition."""
+    from ..numeric.devices import chosen
+    from ..numeric.implementations import named
+    from ..numeric.parts import at_witness, definitions_of
+
+    claims = map(at_witness, statement.claims.values())
+    used = {name for claim in claims for name in definitions_of(claim)}
+    wanted = asked.implementations or None
+    every = [i for device in asked.grid.devices for i in named(wanted, chosen(device))]
+    return list(dict.fromkeys(i.name for i in every if not i.replaced or i.serves(used)))
+
+
+def sweep(
+    plan: Plan, asked: Asked, store: Store | None = None, tell: Tell | None = None,
+    heard: Callable[[str], None] = lambda _: None, measure: Measure | None = None,
+) -> SweepRecord:  # fmt: skip
+    """Measure every cell that the store does not hold.
+
+    ``tell`` hears of each cell as it comes, ``heard`` of what the user should know.  An interrupt
+    ends it early, and what was finished is in the record and in the store.
+    """
+    started = perf_counter()
+    tell = tell or (lambda _: None)
+    found: dict[Key, CellRecord] = {}
+    engine = asked.engine
+    reaches = store is not None and engine.name != "ray"
+    terms = Terms(
+        store.place if store is not None and reaches else None, asked.fresh, plan.surroundings,
+        asked.limit, asked.memory, engine.alone, measure,
+    )  # fmt: skip
+
+    def kept(key: Key) -> CellRecord | None:
+        return None if asked.fresh else _kept(store, key, heard)
+
+    try:
+        for _, key in plan.cells:
+            record = kept(key)
+            if record is not None:
+                found[key] = record
+                tell(record)
+        rest = [pair for pair in plan.cells if pair[1] not in found]
+        if rest:
+            engine.start()
+        with closing(found_in(batches(rest, engine.jobs), engine, terms, kept)) as coming:
+            for key, record, told in chain.from_iterable(coming if rest else ()):
+                if told:
+                    heard(told)
+                if store is not None and not reaches and record.status not in LOST:
+                    _leave(store, key, record, asked.fresh, heard)
+                found[key] = record
+                tell(record)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        engine.stop()
+    cells = tuple(found[key] for _, key in plan.cells if key in found)
+    unfinished = len(plan.cells) - len(cells)
+    broken = any(statement.broken for statement in plan.unusable)
+    return SweepRecord(
+        attnproof=__version__, created=datetime.now(UTC), seconds=perf_counter() - started,
+        machine=machine(numeric=True), engine=engine.name, jobs=engine.jobs, limit=asked.limit,
+        memory=asked.memory, expected=plan.expected, cells=cells, unusable=tuple(plan.unusable),
+        unfinished=unfinished,
+        ok=not unfinished and not broken and not any(map(_against(plan), cells)),
+    )  # fmt: skip
+
+
+def _against(plan: Plan) -> Callable[[CellRecord], bool]:
+    def against(record: CellRecord) -> bool:
+        return record.status in LOST or (
+            record.status in BAD and holds(plan.expected, record)
+        )
+
+    return against
+
+
+def _kept(store: Store | None, key: Key, heard: Callable[[str], None]) -> CellRecord | None:
+    if store is None:
+        return None
+    try:
+        stored = store.get(key)
+        if stored is None:
+            return None
+        record = CellRecord.model_validate_json(stored.record)
+    except (StoreError, ValidationError) as error:
+        heard(f"{key.name} is measured anew: {' '.join(str(error).split())}")
+        return None
+    return record.model_copy(update={"stored": stored.made})
+
+
+def _leave(
+    store: Store, key: Key, record: CellRecord, fresh: bool, heard: Callable[[str], None]
+) -> None:
+    try:
+        store.put(key, record.model_dump_json(), replace=fresh)
+    except StoreError as error:
+        heard(str(error))

@@ -1,0 +1,198 @@
+"""What a worker does: it measures the cells of a batch, and leaves each in the store."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from .. import translate
+from ..catalogue import Source
+from .cells import Batch, Cell, Claimed
+from .digests import calibration, device_name, statement_digest, versions
+from .kept import attached, code
+from .limits import OutOfTime, limited_time
+from .memory import limited_memory, spent_memory
+from .records import LOST, CellRecord, CellStatus
+from .shared import Shared
+from .store import Key, StoreError
+
+if TYPE_CHECKING:
+    from ..numeric.measurement import Measurement
+    from ..symbolic.statement import Statement, Theorem
+
+__all__ = ["Measure", "Terms", "cell_key", "record_of", "surroundings", "work"]
+
+Measure = Callable[["Statement", Cell], Sequence["Measurement"]]
+ORDER = ("violated", "non-finite", "held", "skipped")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How cells are measured: where each is left, its limits, and what all must agree on.
+
+    ``place`` is None where workers cannot reach the store, and then whoever sent them writes.
+    ``measure`` stands in for the numeric side.
+    """
+
+    place: Path | None
+    fresh: bool
+    surroundings: dict[str, dict[str, object]]
+    limit: float | None = None
+    memory: float | None = None
+    alone: bool = True
+    measure: Measure | None = None
+
+
+def surroundings(device: str) -> dict[str, object]:
+    """Everything that cells on a device depend on, beside what they are asked for."""
+    return {
+        "code": code().digest, "versions": versions(), "device": device_name(device),
+        "calibration": calibration(device),
+    }  # fmt: skip
+
+
+def cell_key(cell: Cell, around: dict[str, object]) -> Key:
+    """The key of a cell."""
+    claimed = cell.claimed
+    told = {
+        "statement": claimed.digest, "theorem": claimed.name, "expected": claimed.expected,
+        "scale": cell.scale, "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
+        "implementation": cell.implementation, "dtype": cell.dtype, **around,
+    }  # fmt: skip
+    name = f"{claimed.name}, {cell.implementation}, {cell.dtype}, {cell.design}, seed {cell.seed}"
+    return Key("cell", name, json.dumps(told, sort_keys=True))
+
+
+def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
+    """Measure the cells of a batch; each with its key, and why it could not be kept."""
+    if terms.alone:
+        import torch
+
+        torch.set_num_threads(1)
+    why, statement = _ready(batch, terms)
+    done: list[tuple[Key, CellRecord, str]] = []
+    for _, group in groupby(batch.cells, lambda pair: pair[0].group):
+        shared: Measure | None = terms.measure
+        for cell, key in group:
+            if why or statement is None:
+                record = record_of(cell, terms.surroundings, "failed", why)
+            else:
+                shared = shared or Shared()
+                record = _limited(statement, cell, shared, terms)
+            done.append((key, record, _left(key, record, terms)))
+    return done
+
+
+def _left(key: Key, record: CellRecord, terms: Terms) -> str:
+    """Leave a record in the store, if this worker can; why it could not be."""
+    if terms.place is None or record.status in LOST:
+        return ""
+    if not code().unchanged:
+        return "files changed while it ran, so nothing more was kept in the store"
+    try:
+        attached(terms.place).put(key, record.model_dump_json(), replace=terms.fresh)
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
+def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
+    """The statement, or why this worker cannot measure what was meant."""
+    for device in dict.fromkeys(cell.device for cell, _ in batch.cells):
+        own, wanted = surroundings(device), terms.surroundings[device]
+        differ = [name for name, value in wanted.items() if own[name] != value]
+        if differ:
+            told = "; ".join(f"{name}: {own[name]}, not {wanted[name]}" for name in differ)
+            return f"this worker is another than the sweep was planned for: {told}", None
+    try:
+        statement = _statement(batch.claimed)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
+        return f"{type(error).__name__}: {error}", None
+    if statement_digest(statement) != batch.claimed.digest:
+        return "the statement changed while the sweep ran", None
+    return "", statement
+
+
+def _statement(claimed: Claimed) -> Statement:
+    path = claimed.source.path
+    stat = path.stat()
+    theorem = _theorem(claimed.source, stat.st_mtime_ns, stat.st_size)
+    return theorem.twin if claimed.twin else theorem.statement
+
+
+@lru_cache(maxsize=64)
+def _theorem(source: Source, *stamp: int) -> Theorem:
+    """A theorem, loaded once in a process while its file stays as it is."""
+    del stamp
+    return source.load()
+
+
+def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -> CellRecord:
+    """One cell within its limits."""
+    started = perf_counter()
+
+    def lost(status: CellStatus, why: str) -> CellRecord:
+        return record_of(
+            cell, terms.surroundings, status, why, seconds=perf_counter() - started
+        )
+
+    try:
+        with limited_memory(terms.memory), limited_time(terms.limit):
+            found = list(measure(statement, cell))
+    except OutOfTime:
+        return lost("out of time", f"no end after {terms.limit:g} s")
+    except Exception as error:  # noqa: BLE001 (one cell stops no other)
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        gc.collect()
+        return lost("out of memory" if spent_memory(told) else "failed", told)
+    short = next((m.reason for m in found if m.status == "skipped" and spent_memory(m.reason)), "")
+    if short:
+        return lost("out of memory", short)
+    return _found(cell, found, terms, perf_counter() - started)
+
+
+def _found(
+    cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: float
+) -> CellRecord:
+    statuses = [m.status for m in found]
+    status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")  # type: ignore[misc]
+    reasons = dict.fromkeys(m.reason for m in found if m.status == "skipped")
+    why = "; ".join(reasons) or "it computes no definition of this statement"
+    ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
+    return record_of(
+        cell, terms.surroundings, status, why if status == "skipped" else "", seconds=seconds,
+        measured=translate.measured(found), policy=policy, says=says,
+        ratio="non-finite" if ratio is not None and not math.isfinite(ratio) else ratio,
+    )  # fmt: skip
+
+
+def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
+    """Ratio, policy and conclusion of everything that was judged."""
+    for m in found:
+        if m.status == "skipped":
+            continue
+        judged = [(j.ratio, j.policy) for j in m.judged if j.status != "skipped"]
+        for ratio, policy in judged or [(m.ratio, "deterministic")]:
+            yield math.inf if math.isnan(ratio) else ratio, policy, m.says
+
+
+def record_of(
+    cell: Cell, around: dict[str, dict[str, object]], status: CellStatus, reason: str = "",
+    **more: object,
+) -> CellRecord:  # fmt: skip
+    """The record of a cell."""
+    told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
+    return CellRecord.model_validate({
+        "theorem": cell.claimed.source.id, "twin": cell.claimed.twin,
+        "implementation": cell.implementation, "dtype": cell.dtype, "scale": cell.scale,
+        "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
+        "device": str(around[cell.device]["device"]), "status": status, "reason": reason, **told,
+    })  # fmt: skip

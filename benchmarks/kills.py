@@ -1,0 +1,268 @@
+"""Runs of attnproof killed with SIGKILL, and whether anything is lost or counted twice.
+
+``python -m benchmarks.kills --kills 100`` starts a run on a store of its own, kills it at a random
+moment, and starts it again on the same store, until it comes to its end; then all of that once
+more on another store.  After each kill it holds the store against what the run had said to be
+finished, and at the end the record against that of a run that nobody disturbed.  With
+``--plant`` the run is given a store with a fault, which must be found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+from attnproof.sweeping.store import Key, Store
+
+__all__ = ["PLANTS", "Kills", "plant"]
+
+ROOT = Path(__file__).resolve().parent.parent
+SELECTION = ("permutation",)
+TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +(\S+)")
+TIMES = ("seconds", "created", "stored")
+"""What two runs of the same work may differ in."""
+CHILD = """
+import sys
+from benchmarks.kills import plant
+plant(sys.argv[1])
+from attnproof.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+PLANTS = {
+    "": "nothing",
+    "late": "rows are written five at a time",
+    "twice": "each row is written under two keys",
+    "again": "nothing is found in the store",
+    "torn": "half of each record is written",
+}
+LATE = 5
+
+
+def plant(fault: str) -> None:
+    """Give this process a store with a fault."""
+    put = Store.put
+    waiting: list[tuple[Key, str]] = []
+
+    def late(self: Store, key: Key, record: str, *, replace: bool = False) -> bool:
+        waiting.append((key, record))
+        if len(waiting) >= LATE:
+            for one in waiting:
+                put(self, *one, replace=replace)
+            waiting.clear()
+        return True
+
+    def twice(self: Store, key: Key, record: str, *, replace: bool = False) -> bool:
+        put(self, Key(key.kind, key.name, key.identity + " "), record, replace=replace)
+        return put(self, key, record, replace=replace)
+
+    def torn(self: Store, key: Key, record: str, *, replace: bool = False) -> bool:
+        return put(self, key, record[: len(record) // 2], replace=replace)
+
+    if fault == "again":
+        Store.get = lambda *_: None  # type: ignore[method-assign]
+    elif fault:
+        Store.put = {"late": late, "twice": twice, "torn": torn}[fault]  # type: ignore[method-assign]
+
+
+@dataclass
+class Kills:
+    """Runs that are killed, and what was found wrong with them."""
+
+    folder: Path
+    selection: tuple[str, ...] = SELECTION
+    fault: str = ""
+    seed: int = 0
+    killed: int = 0
+    wholes: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.reference: dict[str, Any] = {}
+
+    def run(self, kills: int) -> None:
+        """Kill so many times; stop at the first thing that is wrong."""
+        first = self.folder / "first"
+        started = perf_counter()
+        if self._whole(first, 1) is None:
+            return
+        self.longest = perf_counter() - started
+        self.reference = _without_times(self._record(first))
+        while self.killed < kills and not self.wrong:
+            self._until_whole(self.folder / f"store-{self.wholes}", kills)
+            self.wholes += 1
+
+    def _until_whole(self, place: Path, kills: int) -> None:
+        jobs = self.random.choice((1, 1, 2))
+        before: dict[str, tuple[str, str]] = {}
+        while self.killed < kills and not self.wrong:
+            told, ended = self._kill(place, jobs)
+            if ended:
+                break
+            self.killed += 1
+            before = self._hold(place, told, before)
+        if not self.wrong:
+            before = self._rows(place)
+            if self._whole(place, jobs) is not None:
+                self._hold_whole(place, before)
+
+    def _kill(self, place: Path, jobs: int) -> tuple[list[str], bool]:
+        """Start a run and kill it: at a random moment, or right after a random outcome."""
+        process = self._start(place, jobs)
+        assert process.stderr is not None
+        told: list[str] = []
+        enough, count = Event(), self.random.choice((0, self.random.randrange(1, 12)))
+        lines = process.stderr
+
+        def listen() -> None:
+            for line in lines:
+                if found := TOLD.match(line):
+                    told.append(found.group(1))
+                if count and len(told) >= count:
+                    enough.set()
+
+        listening = Thread(target=listen)
+        listening.start()
+        if count:
+            while not enough.wait(0.005) and process.poll() is None:
+                pass
+        else:
+            enough.wait(self.random.uniform(0, self.longest))
+        ended = process.poll() is not None
+        # Workers see the death of their parent, or are killed with it.
+        whole_group = self.random.random() < 0.5
+        if not ended:
+            (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
+        process.wait()
+        if jobs > 1:
+            _end_group(process.pid)
+        listening.join()
+        lines.close()
+        if ended and process.returncode not in (0, 1):
+            self.wrong.append(f"a run that nobody killed ended with {process.returncode}")
+        return told, ended
+
+    def _start(self, place: Path, jobs: int) -> subprocess.Popen[str]:
+        place.mkdir(parents=True, exist_ok=True)
+        arguments = (
+            "run", *self.selection, "--no-numeric", "--jobs", str(jobs), "--store",
+            str(place / "store.sqlite"), "--json", str(place / "record.json"),
+        )  # fmt: skip
+        return subprocess.Popen(
+            [sys.executable, "-c", CHILD, self.fault, *arguments], cwd=ROOT, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def _whole(self, place: Path, jobs: int) -> list[str] | None:
+        """A run that nobody kills, and the lines it said."""
+        process = self._start(place, jobs)
+        _, said = process.communicate()
+        if process.returncode:
+            self.wrong.append(f"a run that nobody killed ended with {process.returncode}: {said}")
+            return None
+        return said.splitlines()
+
+    def _hold(
+        self, place: Path, told: list[str], before: dict[str, tuple[str, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """What a kill may not do: lose what was said to be finished, or do it again."""
+        after = self._rows(place)
+        names = [name for name, _ in after.values()]
+        for name in sorted(set(told) - set(names)):
+            self.wrong.append(f"lost: {name} was said to be finished and is not in the store")
+        for key, row in before.items():
+            if after.get(key) != row:
+                self.wrong.append(f"changed: the row of {row[0]} was {row}, is {after.get(key)}")
+        for name, count in Counter(names).items():
+            if count > 1:
+                self.wrong.append(f"twice: {name} has {count} rows in the store")
+        return after
+
+    def _hold_whole(self, place: Path, before: dict[str, tuple[str, str]]) -> None:
+        """What the run that came to its end must have: everything, once, and as undisturbed."""
+        record = self._record(place)
+        made = dict(before.values())
+        for theorem in record["theorems"]:
+            name, stored = theorem["id"], theorem["stored"]
+            if (stored is not None) != (name in made):
+                self.wrong.append(f"again: {name} in the store: {name in made}, used: {stored}")
+        counts = Counter(theorem["id"] for theorem in record["theorems"])
+        self.wrong += [f"twice: {name} is in the record" for name, k in counts.items() if k > 1]
+        if _without_times(record) != self.reference:
+            self.wrong.append("the record differs from that of a run that nobody disturbed")
+        self._hold(place, list(counts), before)
+
+    def _rows(self, place: Path) -> dict[str, tuple[str, str]]:
+        """Name and time of each row of a store, by key."""
+        file = place / "store.sqlite"
+        if not file.exists():
+            return {}
+        with Store(file, named=True) as store:
+            found = {key: (name, made) for _, name, key, made in store}
+            self.wrong += store.told
+        return found
+
+    def _record(self, place: Path) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((place / "record.json").read_text(encoding="utf-8"))
+        found["options"].pop("jobs")
+        return found
+
+
+def _end_group(group: int) -> None:
+    """Wait until no process of a group is left; workers end by themselves when they are alone."""
+    until = perf_counter() + 20
+    while perf_counter() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        Event().wait(0.02)
+    os.killpg(group, signal.SIGKILL)
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_times(part) for name, part in value.items() if name not in TIMES}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def _told(kills: Kills, seconds: float) -> Iterator[str]:
+    yield f"{kills.killed} kills of {kills.wholes} runs, each to its end at last; {seconds:.0f} s"
+    yield from (f"! {line}" for line in kills.wrong)
+    if not kills.wrong:
+        yield "nothing finished was lost, nothing counted twice, every record as undisturbed"
+
+
+def main(
+    kills: Annotated[int, typer.Option(min=1, help="How often a run is killed.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the moments.")] = 0,
+    fault: Annotated[
+        str, typer.Option("--plant", metavar="|".join(PLANTS)[1:], help="A store with a fault.")
+    ] = "",
+) -> None:
+    """Kill runs of attnproof, and look whether anything is lost or counted twice."""
+    started = perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        one = Kills(Path(folder), fault=fault, seed=seed)
+        one.run(kills)
+    print("\n".join(_told(one, perf_counter() - started)))
+    raise SystemExit(bool(one.wrong))
+
+
+if __name__ == "__main__":
+    typer.run(main)

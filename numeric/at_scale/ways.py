@@ -1,0 +1,189 @@
+"""The ways to check a kernel at scale, chosen by size, each with what it costs.
+
+Where a forward over all rows is possible, one forward serves sampled rows and rows alone, and one
+on clustered keys has every row compared; else a few rows reach over all keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from ..devices import called, synchronize
+from ..implementations import DoesNotFit
+from ..measurement import Judged
+from .bitwise import alone, queries_permuted
+from .call import Call, timed
+from .clustered import CLUSTERS, check_every_row
+from .compared import Worst, judged
+from .found import Found
+from .inputs import Arrays, arrays, clustered
+from .keys_permuted import keys_permuted
+from .memory import available, peak
+from .reach import NoRoom, reach
+from .sampled import sampled
+
+__all__ = ["WAYS", "check_at_scale", "chosen_ways", "whole_forward"]
+
+Tell = Callable[[str, int, int], None]
+Check = Callable[[Call, Arrays, Tensor], tuple[Worst, str, str]]
+
+ON_ONE_FORWARD: dict[str, Check] = {
+    "sampled": sampled, "alone": alone, "queries": queries_permuted, "keys": keys_permuted,
+}  # fmt: skip
+BITWISE = ("alone", "queries")
+WAYS = {
+    "sampled": "sampled rows of one forward against float64",
+    "clustered": "every row of one forward against float64, on keys of few distinct values",
+    "alone": "rows run alone, the same bits as among all rows",
+    "queries": "permuted queries, the same rows bit for bit (a second forward)",
+    "keys": "permuted keys and values on some rows, within two rounding bounds",
+    "reach": "a few rows over all keys, against float64",
+}
+USUAL = ("sampled", "clustered", "alone")
+PAIRS = 1 << 34
+"""The most scores a whole forward may have: 45,000 tokens in 8 heads, half a minute of 2 cores."""
+HELD_PAIRS = 1 << 28
+"""The same for a kernel that holds them all."""
+COPIES = 6  # of the inputs: drawn, permuted, the output and its copy in float64 in pieces
+
+
+def whole_forward(call: Call) -> bool:
+    """Whether all rows can be computed: time for the scores, memory for the arrays."""
+    item = torch.empty((), dtype=call.dtype).element_size()
+    free = available(call.device)
+    room = free is None or COPIES * call.heads * call.tokens * call.width * item < free
+    return room and call.pairs <= (HELD_PAIRS if call.kernel.quadratic else PAIRS)
+
+
+def chosen_ways(call: Call) -> tuple[str, ...]:
+    """What is done by default at this size."""
+    return USUAL if whole_forward(call) else ("reach",)
+
+
+def check_at_scale(
+    call: Call, ways: Sequence[str] = (), tell: Tell | None = None
+) -> Iterator[Found]:
+    """Check a kernel in these ways, or in those its size allows; a record of each, as it is done.
+
+    What the kernel refuses, and what memory has no room for, is skipped with that reason.  Raises
+    ``ValueError`` for a way that is not there, naming all.
+    """
+    wanted = tuple(dict.fromkeys(ways)) or chosen_ways(call)
+    for way in wanted:
+        if way not in WAYS:
+            raise ValueError(f"way {way!r} was asked for; there are {', '.join(WAYS)}")
+    shared = _Shared(call)
+    for k, way in enumerate(wanted):
+        if tell is not None:
+            tell(way, k, len(wanted))
+        started = perf_counter()
+        try:
+            with torch.no_grad():
+                yield _one(call, way, shared)
+        except (DoesNotFit, NoRoom) as reason:
+            skipped = Worst(0.0, 0.0, (), "skipped", str(reason))
+            yield _found(call, way, skipped, "nothing", "", ())
+        except RuntimeError as error:
+            if not _memory(error):
+                raise
+            told = f"memory ran out after {perf_counter() - started:.1f} s: {error}"
+            yield _found(call, way, Worst(0.0, 0.0, (), "skipped", told), "nothing", "", ())
+
+
+def _memory(error: RuntimeError) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+
+
+@dataclass
+class _Shared:
+    """Arrays and one forward that several ways look at; its time counts for each of them."""
+
+    call: Call
+    made: list[tuple[Arrays, Tensor, float, int | None]] = field(default_factory=list)
+
+    def forward(self) -> tuple[Arrays, Tensor, float, int | None]:
+        """Inputs, output, seconds and peak memory of the one forward."""
+        if not self.made:
+            x = arrays(self.call)
+            with peak(self.call.device) as memory:
+                output, seconds = timed(lambda: self.call.run(*x), self.call.device)
+            self.made.append((x, output, seconds, memory.beyond))
+        return self.made[0]
+
+
+def _one(call: Call, way: str, shared: _Shared) -> Found:
+    if way == "reach":
+        return _reached(call)
+    if not whole_forward(call):
+        raise NoRoom(
+            f"wanted a forward over all rows, which at {call.heads} × {call.tokens:,} tokens takes "
+            f"{call.pairs:.1e} scores; ask for fewer tokens, or for the way 'reach'"
+        )
+    if way == "clustered":
+        return _clustered(call)
+    x, output, forward, held = shared.forward()
+    started = perf_counter()
+    with peak(call.device) as memory:
+        worst, looked, misses = ON_ONE_FORWARD[way](call, x, output)
+        synchronize(call.device)
+    seconds = forward + perf_counter() - started
+    beyond = None if memory.beyond is None or held is None else max(
+        held, memory.beyond + output.numel() * output.element_size()
+    )  # fmt: skip
+    policy = judged(worst, looked)
+    if way in BITWISE:
+        policy = replace(policy, policy="bitwise")
+    found = _found(call, way, worst, looked, misses, (policy, *worst.further))
+    return replace(
+        found, seconds=seconds, kernel_seconds=forward, forwards=seconds / forward,
+        bytes_of_inputs=x.bytes, bytes_beyond=beyond,
+    )  # fmt: skip
+
+
+def _clustered(call: Call) -> Found:
+    x = clustered(call, min(CLUSTERS, call.tokens))
+    with peak(call.device) as memory:
+        started = perf_counter()
+        output, forward = timed(lambda: call.run(*x.arrays), call.device)
+        checked = check_every_row(call, x, output)
+        seconds = perf_counter() - started
+    worst, keys = checked.worst, checked.keys.judged()
+    looked = f"every row against float64, keys of {x.centres.shape[1]} distinct values"
+    policies = (judged(worst, looked), keys)
+    if keys.status == "violated" and worst.status in ("held", "skipped"):
+        worst = replace(worst, status="violated", reason=keys.told)
+    found = _found(call, "clustered", worst, looked, "", policies)
+    return replace(
+        found, seconds=seconds, kernel_seconds=forward, forwards=seconds / forward,
+        bytes_of_inputs=x.arrays.bytes, bytes_beyond=memory.beyond,
+    )  # fmt: skip
+
+
+def _reached(call: Call) -> Found:
+    started = perf_counter()
+    with peak(call.device) as memory:
+        found = reach(call)
+    beyond = None if memory.beyond is None else max(0, memory.beyond - found.bytes_of_inputs)
+    one = _found(
+        call, "reach", found.worst, found.looked, "of rows that were not computed it says nothing",
+        (judged(found.worst, found.looked), *found.worst.further),
+    )  # fmt: skip
+    return replace(
+        one, seconds=perf_counter() - started, kernel_seconds=found.kernel_seconds,
+        bytes_of_inputs=found.bytes_of_inputs, bytes_beyond=beyond,
+    )  # fmt: skip
+
+
+def _found(
+    call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
+) -> Found:
+    return Found(
+        way, call.kernel.name, called(call.device), str(call.dtype).removeprefix("torch."),
+        call.tokens, call.heads, call.width, call.causal, call.seed, looked, misses, worst.status,
+        worst.error, worst.tolerance, worst.place, worst.reason, str(call.profile), policies,
+    )  # fmt: skip

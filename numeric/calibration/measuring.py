@@ -1,0 +1,248 @@
+"""Measuring a backend: every function, sum, product and attention kernel, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import TypeVar
+
+import torch
+
+from .backend import backend_of
+from .constants import ATTENTION, FULL, SOFTMAX, WEIGHTS, constants_of
+from .depth import SEQUENTIAL, fitted
+from .functions import function_errors
+from .kernels import Kernel, kernel_record, summed_by, weight_of
+from .operations import WIDTHS, attention_sums, kernels_of, products, sums
+from .order import Summed, depth_of, digits_kept, leaves_of, softmax_depth
+from .record import Calibration, FunctionRecord, KernelRecord, OrderRecord
+from .units import bits_of, name_of, wide_of
+
+__all__ = ["calibrated", "dtypes_measured", "operand_unit", "order_record", "softmax_record"]
+
+Tell = Callable[[str], None]
+Measured = TypeVar("Measured", FunctionRecord, OrderRecord | KernelRecord)
+LENGTHS = (64, 512, 2_048)
+LONGER = (64, 512, 4_096, 16_384, 65_536)
+LONG = ("threads: 1", "64 × k × 64")  # the operations that are followed that far
+SHORTER = (64, 512, 1_024)  # of kernels and 16-bit dtypes, whose sums are counted in parts
+MANY = 100  # queries: one length less
+SOFTMAX_LENGTHS = (64, 512, 4_096, 16_384)
+SOFTMAX_LONGER = (*SOFTMAX_LENGTHS, 65_536)
+
+
+def dtypes_measured(device: torch.device) -> tuple[torch.dtype, ...]:
+    """The dtypes whose constants are measured on a device."""
+    low = (torch.float32, torch.bfloat16, torch.float16)
+    return low if device.type == "mps" else (torch.float64, *low)
+
+
+def calibrated(
+    device: torch.device, *, thorough: bool = False, tell: Tell | None = None
+) -> Calibration:
+    """The constants of the backend of a device, measured now.
+
+    ``thorough`` measures orders at more terms.  Orders are measured with one thread and with all
+    that the process has.
+    """
+    started = perf_counter()
+    backend, threads = backend_of(device), torch.get_num_threads()
+    dtypes = dtypes_measured(device)
+    with torch.no_grad(), _highest_precision():
+        functions = _told(function_errors(dtypes, device), tell)
+        found = _told(_of_dtypes(dtypes, device, thorough=thorough), tell)
+        operands = {name_of(d): operand_unit(d, device) for d in dtypes}
+    orders = tuple(r for r in found if isinstance(r, OrderRecord))
+    kernels = tuple(r for r in found if isinstance(r, KernelRecord))
+    return Calibration(
+        backend=backend, threads=threads, created=datetime.now(UTC),
+        seconds=perf_counter() - started, thorough=thorough, functions=functions, orders=orders,
+        kernels=kernels, operands=operands,
+        constants=tuple(
+            constants_of(d, functions, orders, kernels, operands[name_of(d)]) for d in dtypes
+        ),
+    )  # fmt: skip
+
+
+def _told(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
+    found = []
+    for record in records:
+        found.append(record)
+        if tell is not None:
+            tell(_words(record))
+    return tuple(found)
+
+
+def _words(record: FunctionRecord | OrderRecord | KernelRecord) -> str:
+    if isinstance(record, OrderRecord):
+        return f"{record.operation}, {record.dtype}"
+    name = record.function if isinstance(record, FunctionRecord) else record.kernel
+    return f"{name}, {record.dtype}"
+
+
+def _of_dtypes(
+    dtypes: Iterable[torch.dtype], device: torch.device, *, thorough: bool
+) -> Iterator[OrderRecord | KernelRecord]:
+    """The orders of every operation, and the kernels."""
+    from ..implementations import DoesNotFit
+
+    for dtype in dtypes:
+        low = torch.finfo(dtype).bits == 16
+        lengths: tuple[int, ...] = SHORTER if low else LENGTHS
+        whole = thorough or dtype == torch.float32
+        for operation, width, summed, threads in _sums_and_products(device, dtype):
+            with _threads(threads):
+                long = thorough and dtype == torch.float32 and operation.endswith(LONG)
+                if width is None or whole:
+                    yield order_record(
+                        operation, summed, dtype, device, LONGER if long else lengths, width
+                    )
+                else:
+                    yield _digits_only(operation, summed, dtype, device, width)
+        with _threads(1):  # many small calls wait for each other on several
+            if not low:
+                yield softmax_record(
+                    SOFTMAX, _torch_softmax, dtype, device,
+                    SOFTMAX_LONGER if thorough else SOFTMAX_LENGTHS,
+                )  # fmt: skip
+            for name, kernel in kernels_of(device):
+                try:
+                    yield kernel_record(name, kernel, dtype, device)
+                except DoesNotFit:
+                    continue
+                yield from _orders_of_kernel(name, kernel, dtype, device, thorough=thorough)
+
+
+def _sums_and_products(
+    device: torch.device, dtype: torch.dtype
+) -> Iterator[tuple[str, int | None, Summed, int]]:
+    """What sums on one thread, and again what may share its work among all there are."""
+    every = torch.get_num_threads() if device.type == "cpu" else 1
+    for operation, summed in sums():
+        for threads in sorted({1, every}):
+            yield f"{operation}, threads: {threads}", None, summed, threads
+    for operation, width, summed in products():
+        yield operation, width, summed, 1
+    if every > 1 and dtype == torch.float32:
+        for operation, width, summed in products():
+            if width == WIDTHS[-1] and operation.endswith(f"k × {width}"):
+                yield f"{operation}, threads: {every}", width, summed, every
+
+
+def _orders_of_kernel(
+    name: str, kernel: Kernel, dtype: torch.dtype, device: torch.device, *, thorough: bool
+) -> Iterator[OrderRecord]:
+    """In bfloat16 those of full blocks alone, which calls with many keys are made with."""
+    whole = thorough or dtype == torch.float32
+    if dtype == torch.float16 or not (whole or dtype == torch.bfloat16):
+        summed = summed_by(kernel, 1, 0, dtype, device)
+        yield _digits_only(f"{ATTENTION} {name}, digits", summed, dtype, device)
+    else:
+        for operation, rows, summed in attention_sums(name, kernel, dtype, device):
+            if whole or FULL in operation:
+                lengths = SHORTER if rows < MANY else SHORTER[1:]
+                yield order_record(operation, summed, dtype, device, lengths, leaves=2)
+        if not whole:
+            summed = summed_by(kernel, 1, 0, dtype, device)
+            yield _digits_only(f"{ATTENTION} {name}, digits", summed, dtype, device)
+    if torch.finfo(dtype).bits > 16:
+        of = partial(_weights_of, kernel, device)
+        yield softmax_record(
+            f"{ATTENTION} {name}, {WEIGHTS}", of, dtype, device, SOFTMAX_LENGTHS[:3]
+        )
+
+
+def _digits_only(
+    operation: str, summed: Summed, dtype: torch.dtype, device: torch.device,
+    width: int | None = None,
+) -> OrderRecord:  # fmt: skip
+    """The digits of partial sums; of their order it promises nothing, since none is deeper than n.
+
+    That costs little where sums keep far more digits than the dtype stores, or the dtype is
+    float64; and in float16 no term is large enough to swallow many others.
+    """
+    bits, nearest = digits_kept(summed, 64, dtype, device)
+    return OrderRecord(
+        operation=operation, dtype=name_of(dtype), width=width, lengths=(2, 3), depths=(1, 2),
+        model=SEQUENTIAL, bits=bits, nearest=nearest,
+        sampled="digits alone: no sum of n terms has more than n roundings",
+    )  # fmt: skip
+
+
+def _weights_of(kernel: Kernel, device: torch.device, leaf: int) -> Summed:
+    return weight_of(kernel, 1, leaf, device)
+
+
+def _torch_softmax(leaf: int) -> Summed:
+    return lambda scores: torch.softmax(scores, -1)[:, leaf]
+
+
+def order_record(
+    operation: str, summed: Summed, dtype: torch.dtype, device: torch.device,
+    lengths: tuple[int, ...] = LENGTHS, width: int | None = None, leaves: int = 3,
+) -> OrderRecord:  # fmt: skip
+    """The order of one operation: its depth at each length, and the digits it keeps."""
+    depths = tuple(
+        max(depth_of(summed, n, leaf, dtype, device) for leaf in leaves_of(n)[:leaves])
+        for n in lengths
+    )
+    bits, nearest = digits_kept(summed, lengths[1], dtype, device)
+    tried = ", ".join(map(str, leaves_of(lengths[0])[:leaves]))
+    return OrderRecord(
+        operation=operation, dtype=name_of(dtype), width=width, lengths=lengths, depths=depths,
+        model=fitted(lengths, depths), bits=bits, nearest=nearest,
+        sampled=f"leaves {tried} of {lengths[0]} and their like, against every other one",
+    )  # fmt: skip
+
+
+def softmax_record(
+    operation: str, weight_at: Callable[[int], Summed], dtype: torch.dtype, device: torch.device,
+    lengths: tuple[int, ...] = SOFTMAX_LENGTHS,
+) -> OrderRecord:  # fmt: skip
+    """The order in which a softmax sums its weights; ``weight_at`` gives that of one place."""
+    depths = tuple(
+        max(softmax_depth(weight_at(leaf), n, dtype, device, leaf) for leaf in (0, 1, n // 2))
+        for n in lengths
+    )
+    return OrderRecord(
+        operation=operation, dtype=name_of(dtype), lengths=lengths, depths=depths,
+        model=fitted(lengths, depths), bits=bits_of(wide_of(dtype)), nearest=True,
+        sampled="leaves 0, 1 and n/2, by the parity of the sums they meet",
+    )  # fmt: skip
+
+
+def operand_unit(dtype: torch.dtype, device: torch.device) -> float:
+    """The unit roundoff of what a product of matrices reads: 0 if it is the dtype itself."""
+    bits = bits_of(dtype)
+    powers = 2.0 ** -torch.arange(1, bits, dtype=torch.float64)
+    left = torch.zeros((len(powers), 64), dtype=dtype)
+    left[:, 0] = (1 + powers).to(dtype)
+    right = torch.eye(64, dtype=dtype)
+    read = (left.to(device) @ right.to(device))[:, 0].to("cpu", torch.float64) == 1 + powers
+    turned = (right.to(device) @ left.mT.to(device))[0].to("cpu", torch.float64) == 1 + powers
+    kept = int((read & turned).to(torch.int8).cumprod(0).sum())
+    return 0.0 if kept == len(powers) else 2.0 ** -(kept + 1)
+
+
+@contextmanager
+def _highest_precision() -> Iterator[None]:
+    """What is asked for otherwise is a setting of the process, and no trait of the backend."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,159 @@
+"""In which order an operation sums, read off its results.
+
+Put M in place i, −M in place j and 1 everywhere else, M so large that it swallows every 1 it
+meets before −M: the result is the number of terms outside the smallest subtree of the sum that
+holds both i and j.  Over all j the subtrees are those on the way from leaf i to the root, so
+their number is the number of roundings that term i meets.  (FPRev, arXiv 2411.00442.)
+
+Results of few digits cannot count to n.  There the 1s are put in place a part at a time, and a
+subtree is told by all its counts together.
+
+A softmax adds weights, which have no sign.  With weight 1 in place i and δ = u (1 + ε) at a
+random half of the others, a part of the sum with m weights adds round(m/2 (1 + ε)) units: m/2 if m
+is even, (m + 1)/2 if it is odd, which it is half the time.  So the excess over m/2, over many
+random halves, is a quarter of the number of roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import log
+
+import torch
+from torch import Tensor
+
+from .units import bits_of, unit_of, wide_of
+
+__all__ = ["Summed", "chunks_of", "depth_of", "digits_kept", "leaves_of", "softmax_depth"]
+
+Summed = Callable[[Tensor], Tensor]
+"""Sums over the last axis of (cases, n)."""
+HELD = 1 << 25
+MANY = 20_000
+HALVES = 96
+
+
+def magnitude(dtype: torch.dtype) -> tuple[float, float]:
+    """M and the number in the place of 1, both exact in the dtype and far enough apart."""
+    return (2.0**15, 2.0**-24) if dtype == torch.float16 else (2.0**100, 1.0)
+
+
+def chunks_of(n: int, dtype: torch.dtype) -> int:
+    """The most 1s that a result of the dtype can count; in float16 they are subnormal."""
+    if torch.finfo(dtype).bits > 16:
+        return n
+    return (1 << (bits_of(dtype) - (dtype == torch.float16))) - 1
+
+
+def patterns(n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> Iterator[Tensor]:
+    """The sums of one leaf, so many at once as are held: (places j, parts, n)."""
+    large, one = magnitude(dtype)
+    part = chunks_of(n, dtype)
+    places = torch.tensor([j for j in range(n) if j != leaf])
+    starts = range(0, n, part)
+    for some in torch.split(places, max(1, HELD // (n * len(starts)))):
+        cases = torch.zeros((len(some), len(starts), n), dtype=dtype, device=device)
+        for k, start in enumerate(starts):
+            cases[:, k, start : start + part] = one
+        cases[..., leaf] = large
+        rows = torch.arange(len(some))
+        cases[rows, :, some] = -large
+        yield cases
+
+
+def depth_of(
+    summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torch.device
+) -> int:
+    """How many roundings leaf ``leaf`` of a sum of n terms meets.
+
+    Raises ``ValueError`` where no 1s are swallowed by the whole sum: it is then no sum, and
+    nothing can be read off.
+    """
+    seen: set[tuple[float, ...]] = set()
+    for cases in patterns(n, leaf, dtype, device):
+        found = summed(cases.reshape(-1, n)).reshape(cases.shape[:2])
+        seen.update(map(tuple, found.to("cpu", torch.float64).tolist()))
+    if not any(set(counts) == {0.0} for counts in seen):
+        raise ValueError(
+            f"leaf {leaf} of {n} terms in {dtype}: wanted a sum in which a large term swallows all "
+            f"others, got {sorted(seen)[:2]}"
+        )
+    return len(seen)
+
+
+def leaves_of(n: int) -> tuple[int, ...]:
+    """The first term, which sums from left to right bury deepest, and others; of many it alone."""
+    return (0,) if n > MANY else (0, n // 2, n - 1)
+
+
+def digits_kept(
+    summed: Summed, n: int, dtype: torch.dtype, device: torch.device
+) -> tuple[int, bool]:
+    """How many binary digits partial sums keep, and whether they are rounded to nearest.
+
+    2ᵗ + 1 − 2ᵗ is 1 as long as partial sums have more than t digits.  Each of some terms is
+    taken for the 1, with 2ᵗ and −2ᵗ at both ends of the order.  2ᵗ + 3/4 of its last digit is
+    2ᵗ where digits are cut off.
+    """
+    one = 2.0**-10 if dtype == torch.float16 else 1.0
+    last = _opposite(summed, n, dtype, device)
+    terms = [k for k in (*leaves_of(n), n - 2, n // 4) if k not in (0, last)]
+    powers = [t for t in range(1, 66) if 2.0**t * one <= torch.finfo(dtype).max]
+    cases = torch.zeros((len(terms), len(powers), n), dtype=dtype, device=device)
+    for row, k in enumerate(terms):
+        for column, t in enumerate(powers):
+            cases[row, column, 0], cases[row, column, last] = 2.0**t * one, -(2.0**t) * one
+            cases[row, column, k] = one
+    kept = summed(cases.reshape(-1, n)).reshape(cases.shape[:2]).to("cpu", torch.float64) == one
+    bits = 1 + min(int(row.to(torch.int8).cumprod(0).sum()) for row in kept)
+    return bits, _to_nearest(summed, n, dtype, device, bits, one, terms, last)
+
+
+def _to_nearest(
+    summed: Summed, n: int, dtype: torch.dtype, device: torch.device, bits: int, one: float,
+    terms: list[int], last: int,
+) -> bool:  # fmt: skip
+    """Whether 2ᵗ + 3/2 with a last digit of 2 becomes 2ᵗ + 2, and so minus 2ᵗ is 2."""
+    top = 2.0**bits * one
+    if top > torch.finfo(dtype).max:
+        return True
+    cases = torch.zeros((len(terms), n), dtype=dtype, device=device)
+    for row, k in enumerate(terms):
+        cases[row, 0], cases[row, last], cases[row, k] = top, -top, 1.5 * one
+    left = summed(cases).to("cpu", torch.float64) / one
+    return bool(((left == 2) | (left == 1.5)).all())  # 1.5: it met neither of the two
+
+
+def _opposite(summed: Summed, n: int, dtype: torch.dtype, device: torch.device) -> int:
+    """A place whose smallest subtree with place 0 has the most terms of those that are tried."""
+    large, one = (2.0**15, 2.0**-10) if dtype == torch.float16 else magnitude(dtype)
+    places = sorted({n - 1, n - 2, n // 2, n // 2 + 1, n // 3, 1, 2} - {0})
+    few = 1 << (bits_of(dtype) - 2) if torch.finfo(dtype).bits == 16 else n
+    cases = torch.zeros((len(places), n), dtype=dtype, device=device)
+    cases[:, torch.linspace(0, n - 1, min(n, few)).long()] = one
+    for row, place in enumerate(places):
+        cases[row, 0], cases[row, place] = large, -large
+    left = summed(cases).to("cpu", torch.float64)
+    return places[int(left.argmin())]
+
+
+def softmax_depth(
+    softmax: Summed, n: int, dtype: torch.dtype, device: torch.device, leaf: int = 0
+) -> int:
+    """About how many roundings one weight meets in the sum of n weights; at least so many.
+
+    ``softmax`` gives, for scores (cases, n), the weight of place ``leaf``, in which score 0 stands.
+    The number is a mean over random halves with two standard errors added.
+    """
+    u = unit_of(wide_of(dtype))
+    generator = torch.Generator().manual_seed(n)
+    half = torch.randint(2, (HALVES, n), generator=generator, dtype=torch.bool)
+    half[:, leaf] = False
+    scores = torch.where(half, log(u * (1 + 2.0**-12)), -float("inf")).to(dtype)
+    scores[:, leaf] = 0
+    parts = torch.split(scores, HELD // n)
+    weight = torch.cat([softmax(part.to(device)).to("cpu", torch.float64) for part in parts])
+    units = ((1 - weight) / weight / (2 * u)).round()
+    odd = (2 * units - half.sum(1)).clamp(min=0)
+    mean, spread = float(odd.mean()), float(odd.std()) / HALVES**0.5
+    return min(n - 1, int(2 * (mean + 2 * spread)) + 1)

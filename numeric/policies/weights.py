@@ -1,0 +1,204 @@
+"""Attention at some rows: exact weights, and how far each source of error spreads.
+
+Scores s, weights p, output o, A = ‖q‖‖k‖/√ℓ, R left-to-right maxima, u of the accumulation.  The
+roundings inside one score, each its own::
+
+    σ_j² = (√(ℓ+4) u A_j)² + (u_S s_j)² + (u (m − s_j))² + (c u (1 + R))²
+
+u_S is 0 where scores are never stored.  The error e of the output and its adjoint, for any g::
+
+    g·e = Σ_j p_j ε_j (v_j − o)·g + Σ_j p_j π_j v_j·g + Σ_d (τ_d + κ_d) g_d
+
+ε of the scores (σ), π of stored weights (u_P), τ of storing the output (u_out |o|), κ of the sums
+over keys (√(N + 2R) u Σ p|v|, as no partial sum is larger than Σ p|v|).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..attention_bound import AttentionBound
+from ..profile import Profile
+from ..rounded import Rounded
+from .independent import LAMBDA
+from .spread import Spread
+
+__all__ = ["Attended", "Kernel", "attended", "common", "eager_kernel", "kernel_of"]
+
+SCALE_ERROR = 3.0  # in units of the accumulation: 1/√ℓ, and log₂ e where exp is a power of 2
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a kernel does to numbers: how often a score is stored in the dtype, and the rest.
+
+    ``scaled_first`` says that queries and keys are scaled and stored before; ``terms`` is the
+    depth of its sums over keys, ``exponential_error`` that of exp in units of the accumulation.
+    """
+
+    scores_stored: int
+    weights_stored: bool
+    scaled_first: bool
+    exponential_error: float
+    terms: int
+
+
+def kernel_of(bound: AttentionBound, query: Rounded, key: Rounded) -> Kernel:
+    """The kernel that a deterministic bound is of."""
+    profile, keys = query.arithmetic.profile, key.shape[-2]
+    measured = profile.kernel(bound.kernel)
+    stored = bound.scores_stored or measured.scores_stored
+    return Kernel(
+        int(stored), bound.weights_stored or measured.weights_stored, stored,
+        measured.exponential_error, profile.attention_terms(keys, bound.kernel, bound.queries),
+    )  # fmt: skip
+
+
+def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
+    """The definition operation by operation: scores stored as they are, and scaled."""
+    profile = query.arithmetic.profile
+    terms = max(profile.product_terms(key.shape[-2], 1, 1), profile.softmax_terms(key.shape[-2]))
+    return Kernel(2, True, False, profile.function_error, terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """One call at some rows: arrays of float64, axes (.., rows, keys) and (.., rows, columns)."""
+
+    query: Spread
+    key: Spread
+    value: Spread
+    own_query: Tensor | None
+    own_key: Tensor | None
+    profile: Profile
+    scale: float
+    dots: Tensor
+    weights: Tensor
+    output: Tensor
+    sigma: Tensor
+    denominator: Tensor
+    stored_weight: float
+    sums: Tensor
+    flushed: Tensor | None
+    bias: Tensor | None
+
+    @cached_property
+    def score_sigma(self) -> Tensor:
+        """The parameter of a score, errors of its key with it: independent along a row."""
+        if self.own_key is None:
+            return self.sigma
+        far = self.query.value.square() @ self.own_key.square().mT
+        return (self.sigma.square() + self.scale**2 * far).sqrt()
+
+    @cached_property
+    def second_order(self) -> Tensor:
+        """The expected square of the error of a score."""
+        second = self.score_sigma.square()
+        if self.own_query is not None:
+            far = self.own_query.square() @ self.key.value.square().mT
+            second = second + self.scale**2 * far
+        return second
+
+    @property
+    def scale_error(self) -> float:
+        """How far the number 1/√ℓ may be off, the same in every score."""
+        return SCALE_ERROR * self.profile.accumulate
+
+    @property
+    def stored(self) -> Tensor:
+        """What storing the output may cost."""
+        return self.profile.store * self.output.abs() + self.profile.least
+
+    @cached_property
+    def spacing(self) -> Tensor:
+        """Half the gap between neighbours of the output in its dtype: at most that much."""
+        power = torch.ldexp(torch.full_like(self.output, 0.5), torch.frexp(self.output).exponent)
+        return self.profile.store * power + self.profile.least
+
+
+def attended(
+    query: Spread, key: Spread, value: Spread, mask: Tensor | Rounded | None = None, *,
+    kernel: Kernel,
+) -> Attended:  # fmt: skip
+    """The exact weights and output, and the errors of one kernel."""
+    arithmetic = query.arithmetic
+    profile = arithmetic.profile
+    u, width = profile.accumulate, query.shape[-1]
+    low = profile.store > u
+    store_score = math.sqrt(kernel.scores_stored) * profile.store if low else 0.0
+    store_weight = profile.store if kernel.weights_stored and low else 0.0
+    scale = 1 / math.sqrt(width)
+    q, k, v = query.value, key.value, value.value
+    dots = q @ k.mT * scale
+    norms = scale * q.norm(dim=-1)[..., :, None] * k.norm(dim=-1)[..., None, :]
+    square = (width + 4) * u * u * norms.square()
+    scores, bias = dots, None
+    if isinstance(mask, Rounded):
+        added = arithmetic.stored(mask, profile.store)
+        bias = added.likely()
+        scores = dots + added.value
+        square = square + (u * dots.abs()).square()
+    elif mask is not None:
+        scores = torch.where(mask, dots, -math.inf)
+    seen = torch.where(scores.isinf(), 0.0, scores)
+    top = scores.amax(-1, keepdim=True)
+    below = torch.where(scores.isinf(), 0.0, top - seen)
+    rises = 1.0 + (_new_maxima(scores)).sum(-1, keepdim=True)
+    square = square + (store_score * store_score + u * u * (bias is not None)) * seen.square()
+    square = square + (u * below).square() + (kernel.exponential_error * u * (1 + rises)).square()
+    read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
+    own_query, own_key = (_read(x, read) for x in (query, key))
+    sigma = square.sqrt()
+    weights = torch.softmax(scores, -1)
+    size = weights @ v.abs()
+    sums = (kernel.terms + 2 * rises + 4).sqrt() * u * size
+    sums = sums + profile.operand * (weights.square() @ v.square()).sqrt()
+    flushed = None
+    if store_weight and profile.least > 2.0**-100:  # float16: small weights are lost, not rounded
+        unscaled = torch.exp(scores - top)
+        flushed = torch.where(unscaled < profile.least, weights, 0.0)
+        sums = sums + profile.least * v.norm(dim=-2, keepdim=True)
+    return Attended(
+        query, key, value, own_query, own_key, profile, scale, dots, weights, weights @ v, sigma,
+        (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums, flushed, bias,
+    )  # fmt: skip
+
+
+def _read(x: Spread, unit: float) -> Tensor | None:
+    """What is independent entry by entry once a factor is read, or stored, with this roundoff."""
+    own = x.own()
+    own = None if own is None else own.expand(x.value.shape)
+    if not unit:
+        return own
+    read = unit * x.value.abs()
+    return read if own is None else (own.square() + read.square()).sqrt()
+
+
+def _new_maxima(scores: Tensor) -> Tensor:
+    running = scores.cummax(-1).values
+    return running[..., 1:] > running[..., :-1]
+
+
+def common(call: Attended) -> Tensor:
+    """A radius of what the scores of a row are off together.
+
+    It comes from the number 1/√ℓ, from queries, from shared errors of keys, and from a bias.
+    """
+    q, k = call.query, call.key
+    total: Any = call.scale_error * call.dots.abs()
+    if call.bias is not None:
+        total = total + call.bias
+    if call.own_query is not None:
+        along = call.own_query.square() @ k.value.square().mT
+        total = total + LAMBDA * call.scale * along.sqrt()
+    for a, b in ((q.shared, k.value.abs()), (q.value.abs(), k.shared)):
+        if a is not None and b is not None:
+            total = total + call.scale * (a.expand(q.shape) @ b.expand(k.shape).mT)
+    result: Tensor = total
+    return result

@@ -1,0 +1,164 @@
+"""A statement at one scale on one device: its draws, the rows looked at, exact values, bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, free
+
+from .devices import called
+from .implementations import Implementation
+from .implementations.eager import SOFTMAX_BOUND
+from .measurement import Measurement
+from .policies.directions import Moved
+from .policies.sharing import SharedBounds, SharedSpreads, sharing
+from .profile import Profile
+from .rounded import Rounded
+from .sample import Sample, draw
+from .scale import Scale
+from .torch_reading import BoundReading
+from .walk import Replacement, Rows, Where
+
+__all__ = ["Task"]
+
+COLUMNS = 256  # of a long last axis in which the spread of errors is followed
+
+
+@dataclass
+class Task:
+    """A statement at one scale on one device.
+
+    Draws are made once and kept; so are the exact values and radii of sides, which every
+    implementation with the same bound shares.
+    """
+
+    statement: Statement
+    scale: Scale
+    sizes: dict[str, int]
+    device: torch.device
+    seed: int
+    draws: dict[int, Sample] = field(default_factory=dict)
+    chosen: dict[tuple[int, int, Term], Where] = field(default_factory=dict)
+    readings: dict[tuple[Hashable, ...], BoundReading] = field(default_factory=dict)
+    bounds: dict[tuple[Hashable, ...], Rounded] = field(default_factory=dict)
+    broken: dict[torch.dtype, str | None] = field(default_factory=dict)
+    runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
+    nearby: dict[int, Moved] = field(default_factory=dict)
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """What each size counts."""
+        lengths = [n for given in self.statement.givens.values() for n in given.shape]
+        sizes = [v for n in lengths for v in free(n) if v.op == "size"]
+        return dict(v.data for v in sizes)
+
+    def sample(self, head: int) -> Sample:
+        """The values of one head; head 0 is the one every implementation is given."""
+        if head not in self.draws:
+            seed = self.seed + 1_000_003 * head
+            self.draws[head] = draw(self.statement, self.sizes, self.scale, seed)
+        return self.draws[head]
+
+    def heads(self, implementation: Implementation, dtype: torch.dtype, side: Term) -> int:
+        """How many heads to run: several for a fused kernel where the statement has one.
+
+        One is enough in float64, which no fused kernel is made for, and where no rows can be
+        sampled, since then every entry is compared.
+        """
+        one = dtype == torch.float64 or "heads" in self.roles.values()
+        several = implementation.fused and not one
+        return self.scale.heads if several and any(self.rows(side, 0, self.scale.rows)) else 1
+
+    def rows(self, side: Term, head: int, count: int) -> Where:
+        """Both ends and random places between, on the first axis longer than ``count``."""
+        key = (head, count, side)
+        if key not in self.chosen:
+            where: list[Rows | None] = [None] * side.ndim
+            for axis, n in enumerate(side.shape):
+                length = length_value(n, self.sizes)
+                if length > count:
+                    generator = torch.Generator().manual_seed(self.seed + 1_000_003 * head + axis)
+                    inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
+                    ends = torch.tensor([0, length - 1])
+                    where[axis] = Rows(torch.cat((ends, inner)).sort().values)
+                    break
+            self.chosen[key] = tuple(where)
+        return self.chosen[key]
+
+    def columns(self, side: Term, where: Where, head: int) -> Where:
+        """These rows at some places of a long last axis: enough to see how errors spread."""
+        length = length_value(side.shape[-1], self.sizes) if side.ndim > 1 else 0
+        if length <= COLUMNS or where[-1] is not None:
+            return where
+        key = (head, -COLUMNS, side)
+        if key not in self.chosen:
+            generator = torch.Generator().manual_seed(self.seed + 1_000_003 * head - 1)
+            places = torch.randperm(length, generator=generator)[:COLUMNS].sort().values
+            self.chosen[key] = (*where[:-1], Rows(places))
+        return self.chosen[key]
+
+    def reading(
+        self, head: int, profile: Profile, replaced: Mapping[str, Replacement], *,
+        spread: bool = False,
+    ) -> BoundReading:  # fmt: skip
+        """The exact values of one head with the radii of code that has these bounds.
+
+        With ``spread`` they carry as well how far independent errors spread.
+        """
+        whose = (head, profile, _code(replaced), spread)
+        if whose not in self.readings:
+            sample = self.sample(head)
+            made = SharedSpreads if spread else SharedBounds
+            reading = made(
+                sample.sizes, sample.with_radii(profile, self.device), profile,
+                {**SOFTMAX_BOUND, **replaced},
+            )  # fmt: skip
+            plain = self.reading(head, profile, {}, spread=spread) if replaced else None
+            self.readings[whose] = sharing(reading, plain)
+        return self.readings[whose]
+
+    def bound(
+        self, side: Term, where: Where, head: int, profile: Profile,
+        replaced: Mapping[str, Replacement], *, spread: bool = False,
+    ) -> Rounded:  # fmt: skip
+        """The exact value of a side at some rows, and the radius of code with these bounds."""
+        whose = (head, profile, _code(replaced), spread, side, where)
+        if whose not in self.bounds:
+            reading = self.reading(head, profile, replaced, spread=spread)
+            self.bounds[whose] = reading.rounded(reading.read(side, where))
+        return self.bounds[whose]
+
+    def moved(self, head: int) -> Moved:
+        """The exact values with frequencies and positions moved a little."""
+        if head not in self.nearby:
+            self.nearby[head] = Moved(self.sample(head))
+        return self.nearby[head]
+
+    def unrounded(self, dtype: torch.dtype) -> str | None:
+        """Why the values are not to be had in this dtype, or None.
+
+        Raises :class:`Unsatisfiable` where they are not to be had at all.
+        """
+        if dtype not in self.broken:
+            why = self.sample(0).breaks(dtype, self.device)
+            self.broken[dtype] = None if why is None else f"rounded to this dtype, not {why}"
+        return self.broken[dtype]
+
+    def skipped(
+        self, says: str, implementation: Implementation, dtype: torch.dtype, why: str
+    ) -> Measurement:
+        """A measurement that was not made."""
+        return Measurement(
+            says, implementation.name, called(self.device), str(dtype).removeprefix("torch."),
+            self.sizes, self.seed, "nothing", 0.0, 0.0, (), 0.0, "skipped", why, "",
+        )  # fmt: skip
+
+
+def _code(replaced: Mapping[str, Replacement]) -> Hashable:
+    return frozenset((name, r.compute) for name, r in replaced.items())

@@ -1,0 +1,1 @@
+"""Trials of the policies: honest code that must pass, planted faults that must not."""

@@ -1,0 +1,72 @@
+"""What policies say is in the record, on the page and in the report."""
+
+from __future__ import annotations
+
+from attnproof.evidence import MeasuredEvidence
+from attnproof.number_lines import number_lines
+from attnproof.numeric.measurement import Judged, Measurement
+from attnproof.policy_words import nearest, policy_lines
+from attnproof.report.templating import environment
+from attnproof.translate import measured
+
+
+def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredEvidence:
+    (found,) = measured([
+        Measurement(
+            says="", implementation="eager", device="cpu", dtype="bfloat16", sizes={"n": 4},
+            seed=0, sampled="every entry", error=0.1, tolerance=1.0, worst=(0,), seconds=0.1,
+            status=status, reason=reason, profile="each operation rounded", design="peaked",
+            designs=("normal", "peaked"), judged=judged,
+        )
+    ])  # fmt: skip
+    return found
+
+
+CERTAIN = Judged("deterministic", "held", 0.1, "entry (0,)")
+RESIDUAL = Judged("residual", "violated", 3.2, "|z| = 22.4 along key 12 of the left side, limit 7")
+SKIPPED = Judged("probabilistic", "skipped", 0.0, "inputs are clustered")
+BITS = Judged("bitwise", "violated", float("inf"), "queries in another order: 1 entries differ")
+
+
+def test_the_record_holds_every_policy() -> None:
+    found = record(CERTAIN, SKIPPED, RESIDUAL, BITS)
+    assert (found.design, found.designs) == ("peaked", ("normal", "peaked"))
+    assert [p.ratio for p in found.policies] == [0.1, None, 3.2, "non-finite"]
+    assert MeasuredEvidence.model_validate_json(found.model_dump_json()) == found
+
+
+def test_the_policy_nearest_to_its_limit_is_named() -> None:
+    assert nearest(record(CERTAIN, RESIDUAL)) == "residual 3.2"
+    assert nearest(record(CERTAIN, SKIPPED)) == ""
+    assert nearest(record(CERTAIN, RESIDUAL, BITS)) == "bitwise: differs"
+
+
+def test_each_policy_has_a_line() -> None:
+    lines = policy_lines([record(CERTAIN, SKIPPED, RESIDUAL), record(CERTAIN)])
+    assert lines[0].startswith("deterministic: 2 of 2; nearest to its limit in eager, bfloat16")
+    assert lines[1] == "probabilistic: not applied, inputs are clustered"
+    assert "key 12" in lines[2]
+
+
+def test_the_report_shows_them() -> None:
+    template = environment().from_string(
+        "{% for e in rows %}{{ nearest(e) }}{% endfor %}: {{ policy_lines(rows) | join('. ') }}"
+    )
+    told = template.render(rows=[record(CERTAIN, RESIDUAL)])
+    assert told.startswith("residual 3.2: deterministic: 1 of 1")
+
+
+def test_the_page_has_a_row_with_a_column_for_each_policy() -> None:
+    lines = list(number_lines([record(CERTAIN, SKIPPED, reason="")]))
+    assert lines[0] == "  n = 4; every entry; on cpu"
+    assert lines[3].split() == ["✓", "bfloat16", "0.1", "1", "0.1", "–", "–", "–"]
+    assert lines[4] == "        inputs: normal, peaked"
+    assert lines[5] == "    – probabilistic: inputs are clustered"
+
+
+def test_the_page_says_which_policy_refuses_what_the_bound_lets_pass() -> None:
+    lines = list(number_lines([record(CERTAIN, RESIDUAL, BITS, status="violated", reason="no")]))
+    assert lines[3].split() == ["✗", "bfloat16", "0.1", "1", "0.1", "–", "3.2", "differs"]
+    told = " ".join(" ".join(lines[4:]).split())
+    assert "violated at entry (0,): no residual: |z| = 22.4 along key 12" in told
+    assert "bitwise: queries in another order" in told

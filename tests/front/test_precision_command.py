@@ -1,0 +1,65 @@
+"""``attnproof precision``: the tables on the terminal, in the record and in the document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnproof.cli import main
+from attnproof.numeric.rotary_precision import survey as surveying
+from attnproof.numeric.rotary_precision.scores import Errors, errors
+from attnproof.precision_records import PrecisionRecord
+from attnproof.precision_tables import markdown, sheets
+
+QUICK = ("float32", "bfloat16", "float16 throughout")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "BASES", (1e4,))
+    monkeypatch.setattr(surveying, "DTYPES", surveying.DTYPES[:1])
+
+
+def run(tmp_path: Path) -> tuple[int, PrecisionRecord, str]:
+    json, document = tmp_path / "precision.json", tmp_path / "precision.md"
+    code = main(["precision", "--json", str(json), "--markdown", str(document)])
+    record = PrecisionRecord.model_validate_json(json.read_text(encoding="utf-8"))
+    return code, record, document.read_text(encoding="utf-8")
+
+
+def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, record, document = run(tmp_path)
+    told = capsys.readouterr().out
+    assert code == 0
+    assert record.violations == 0
+    assert {one.form for one in record.errors} >= set(QUICK)
+    assert "non-finite" in {one.rms for one in record.errors}
+    for sheet in sheets(record):
+        assert sheet.title in told
+        assert f"## {sheet.title}" in document
+        assert all(len(row) == len(sheet.head) for row in sheet.rows)
+    assert "| bfloat16 | 257 | none |" in document
+    assert "base 10001 (float32): pair" in document
+    assert f"torch {record.machine.torch}" in document
+    assert markdown(record) == document
+
+
+def test_an_error_above_its_bound_is_an_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*given: Any) -> Errors:
+        return replace(errors(*given), violations=1)
+
+    monkeypatch.setattr(surveying, "errors", wrong)
+    code, record, document = run(tmp_path)
+    assert code == 1
+    assert record.violations == len(record.errors)
+    assert f"| {record.violations} |" in document
+
+
+def test_a_device_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["precision", "--device", "abacus"]) == 2
+    assert "'abacus', which is not one" in capsys.readouterr().err

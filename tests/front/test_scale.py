@@ -1,0 +1,89 @@
+"""The command for kernels at scale: its table, its record, its refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnproof.cli import main
+from attnproof.numeric.calibration import in_force
+from attnproof.numeric.implementations import scaled_dot_product
+from attnproof.scale_records import ScaleRecord, scale_schema_text
+
+SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]
+
+
+def test_the_record_is_what_its_schema_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scale.json"
+    both = ["--dtype", "float32", "--dtype", "bfloat16"]
+    assert main(["scale", *SMALL, *both, "--json", str(file)]) == 0
+    record = ScaleRecord.model_validate_json(file.read_text(encoding="utf-8"))
+    assert [w.way for w in record.ways] == ["sampled", "clustered", "alone"] * 2
+    assert {w.dtype for w in record.ways} == {"float32", "bfloat16"}
+    assert all(w.forwards > 0 and w.device == "cpu" for w in record.ways)
+    assert [p.policy for p in record.ways[1].policies] == ["deterministic", "residual"]
+    told = capsys.readouterr().out
+    assert "with probability at most (1−e)^" in told
+    assert f"wrote {file}" in told
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", "--schema"]) == 0
+    assert capsys.readouterr().out == scale_schema_text()
+    assert "ways" in json.loads(scale_schema_text())["properties"]
+
+
+def test_a_wrong_kernel_ends_in_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = scaled_dot_product.whole_rows
+    monkeypatch.setattr(
+        "attnproof.numeric.at_scale.call.whole_rows", lambda *a: right(*a) * 1.01
+    )
+    assert main(["scale", *SMALL, "--way", "sampled"]) == 1
+    assert "violated: farther from the value in float64" in capsys.readouterr().out
+
+
+def test_what_cannot_be_checked_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", *SMALL, "--causal", "--way", "queries"]) == 1
+    assert "skipped: a causal row moved to another place" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["scale", "--way", "fast"], "wanted a way to check, got 'fast'"),
+        (["scale", "--kernel", "slow", "--device", "cpu"], "kernel 'slow' was asked for"),
+        (["scale", "--device", "tpu"], "wanted a device"),
+        (["scale", "--rounds", "1", "--way", "reach", *SMALL], "wanted a way counted in forwards"),
+        (["sharded", *SMALL], "torchrun --nproc-per-node 2"),
+        (["sharded", "rows-of-softmax-are-distributions"], "torchrun --nproc-per-node 2"),
+        (["sharded", "no-such-theorem"], "wanted the id of a theorem, got 'no-such-theorem'"),
+    ],
+)
+def test_refusals(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_backend_without_constants_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnproof.numeric.calibration.in_force.stored", lambda _: None)
+    monkeypatch.setenv("ATTNPROOF_CALIBRATE", "never")
+    in_force._found.cache_clear()
+    try:
+        assert main(["scale", *SMALL]) == 2
+        assert main(["scale", *SMALL, "--rounds", "1"]) == 2
+    finally:
+        in_force._found.cache_clear()
+    assert capsys.readouterr().err.count("run `attnproof calibrate --device cpu`") == 2
+
+
+def test_rounds_tell_what_a_check_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", *SMALL, "--rounds", "1"]) == 0
+    assert capsys.readouterr().out.count(" forwards (in processor time") == 2

@@ -1,0 +1,373 @@
+"""The store: nothing finished is lost or mixed, and nothing that is no store is read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof import cli, runner
+from attnproof.catalogue import load_catalogue
+from attnproof.ledger import Ledger, demonstration_files
+from attnproof.records import BrokenFile, Results, TheoremRecord
+from attnproof.runner import Options, run
+from attnproof.sweeping import digests, kept
+from attnproof.sweeping.digests import digest_of, sources, stamps, statement_digest
+from attnproof.sweeping.kept import Code, Kept, Writer, opened, theorem_key
+from attnproof.sweeping.store import Foreign, Key, Store, StoreError, default_place
+from attnproof.terminal import from_store
+from benchmarks.kills import Kills
+
+WriteTheorem = Callable[..., Path]
+WriteDemonstration = Callable[..., Path]
+KEY = Key("cell", "one", '{"seed": 0}')
+PLAIN = Options(numeric=False)
+
+
+def test_a_row_is_there_for_who_opens_the_store_next(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.put(KEY, "first")
+        assert not store.put(KEY, "second")
+    with Store(tmp_path / "store.sqlite") as store:
+        found = store.get(KEY)
+        assert found is not None
+        assert (found.record, len(store), store.told) == ("first", 1, [])
+        assert store.put(KEY, "second", replace=True)
+        assert store.get(replace(KEY, kind="theorem")) is None
+    assert len(list(tmp_path.glob("*set-aside*"))) == 0
+
+
+def test_many_writers_at_once_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:
+    place = tmp_path / "store.sqlite"
+
+    def write(start: int) -> None:
+        with Store(place) as store:
+            for k in range(start, start + 60):
+                store.put(Key("cell", str(k), str(k)), "x" * k)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, (0, 30, 60, 90)))
+    with Store(place) as store:
+        assert sorted(int(name) for _, name, _, _ in store) == list(range(150))
+
+
+@pytest.mark.parametrize("how", ["text", "half", "garbled", "version"])
+def test_a_broken_store_is_told_and_set_aside(tmp_path: Path, how: str) -> None:
+    place = tmp_path / "store.sqlite"
+    with Store(place) as store:
+        for k in range(200):
+            store.put(Key("cell", str(k), str(k)), "x" * 500)
+    whole = place.read_bytes()
+    if how == "version":
+        with sqlite3.connect(place) as connection:
+            connection.execute("PRAGMA user_version = 7")
+        connection.close()
+    else:
+        middle = whole[:8192] + b"\x00\xff" * 8192 + whole[24576:]
+        place.write_bytes({"text": b"not a store", "half": whole[:9000], "garbled": middle}[how])
+    changed = place.read_bytes()
+    with Store(place) as store:
+        (line,) = store.told
+        assert len(store) == 0
+        assert store.put(KEY, "anew")
+    assert "set aside as store.sqlite.set-aside-1" in line
+    assert ("version 7" in line) == (how == "version")
+    assert (tmp_path / "store.sqlite.set-aside-1").read_bytes() == changed
+
+
+def test_a_file_that_is_something_else_is_left_alone_if_it_was_named(tmp_path: Path) -> None:
+    other = tmp_path / "notes.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE notes (line TEXT)")
+    connection.close()
+    before = other.read_bytes()
+    with pytest.raises(Foreign, match="is a database of something else; name another file"):
+        Store(other, named=True)
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(Foreign, match="is broken"):
+        Store(tmp_path / "notes.txt", named=True)
+    assert other.read_bytes() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"notes.sqlite", "notes.txt"}
+
+
+def test_a_place_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="name another file with --store"):
+        Store(tmp_path / "file" / "store.sqlite")
+    nothing, (line,) = opened(tmp_path / "file" / "store.sqlite")
+    assert nothing is None
+    assert line.endswith("nothing is kept")
+
+
+def test_a_damaged_row_is_not_used(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put(KEY, '{"status": "held"}')
+    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+        connection.execute("UPDATE finished SET record = replace(record, 'held', 'bent')")
+    connection.close()
+    with Store(tmp_path / "store.sqlite") as store:
+        assert store.get(KEY) is None
+        assert "the row of one" in store.told[0]
+        assert len(store) == 0
+
+
+def test_the_store_stands_in_the_cache_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert default_place() == Path("/somewhere/attnproof/store.sqlite")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, as its standard says
+    assert default_place() == Path.home() / ".cache" / "attnproof" / "store.sqlite"
+
+
+def test_what_can_change_a_result_counts_and_nothing_else() -> None:
+    names = {path.relative_to(digests.PACKAGE).as_posix() for path in sources()}
+    wanted = {
+        "checking.py", "judgement.py", "translate.py", "symbolic/kernel.py", "numeric/run.py",
+        "numeric/implementations/eager.py", "theorems/definitions/attention.py",
+        "numeric/residues/exact.py", "sweeping/work.py", "evidence.py", "demonstrated.py",
+    }  # fmt: skip
+    assert wanted <= names
+    assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names
+    assert not any(name.startswith("theorems/softmax/") for name in names)
+    assert not any("__pycache__" in name for name in names)
+
+
+def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> None:
+    code = (
+        "from attnproof.catalogue import load_catalogue\n"
+        "from attnproof.sweeping.digests import statement_digest\n"
+        "c = load_catalogue().select({names!r})\n"
+        "print(*(statement_digest(s) for e in c.entries[::{step}] for s in e.statements))"
+    )
+    found = []
+    for seed, step in (("1", 1), ("2", -1)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(names=["softmax", "positions"], step=step)],
+            cwd=root, env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        found.append(done.stdout.split())
+    assert len(found[0]) == len(set(found[0]))
+    assert sorted(found[0]) == sorted(found[1])
+
+
+def test_what_has_no_digest_is_refused() -> None:
+    (entry,) = load_catalogue().only("softmax-commutes-with-permutations").entries
+    statement = entry.theorem.statement
+    assert statement_digest(statement) != statement_digest(entry.theorem.twin)
+    with pytest.raises(TypeError, match="holds a function, which has no digest"):
+        statement_digest(replace(statement, laws=(lambda: 0,)))  # type: ignore[arg-type]
+
+
+def kept_at(place: Path, *, fresh: bool = False) -> Kept:
+    found, told = opened(place, fresh=fresh)
+    assert found is not None
+    assert not told
+    return found
+
+
+def ran(path: Path, place: Path, options: Options = PLAIN, *, fresh: bool = False) -> Results:
+    catalogue = load_catalogue([path]).select(["mine"])
+    return run(catalogue, options, kept=kept_at(place, fresh=fresh))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_second_run_takes_what_the_first_has_finished(
+    write_theorem: WriteTheorem, tmp_path: Path, jobs: int
+) -> None:
+    folder, place = write_theorem("first").parent, tmp_path / "store.sqlite"
+    write_theorem("second")
+    options = replace(PLAIN, jobs=jobs)
+    one, two = ran(folder, place, options), ran(folder, place, options)
+    assert [record.stored for record in one.theorems] == [None, None]
+    assert all(record.stored is not None for record in two.theorems)
+    assert [r.model_copy(update={"stored": None}) for r in two.theorems] == list(one.theorems)
+    assert from_store(one) == ""
+    assert from_store(two).startswith("2 of 2 theorems found in the store, checked 20")
+    assert from_store(two).endswith("; --fresh checks anew")
+    three = ran(folder, place, options, fresh=True)
+    assert [record.stored for record in three.theorems] == [None, None]
+    four = ran(folder, place, options)
+    assert four.theorems[0].model_copy(update={"stored": None}) == three.theorems[0]
+
+
+def test_nothing_is_taken_that_was_made_otherwise(
+    write_theorem: WriteTheorem, true_theorem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_theorem("first")
+    catalogue = load_catalogue([path]).select(["mine"])
+    (entry,) = catalogue.entries
+    found = [theorem_key(entry, PLAIN)[0].digest]
+
+    def another() -> None:
+        digest = theorem_key(entry, options)[0].digest
+        assert digest not in found
+        found.append(digest)
+
+    options = Options()
+    another()
+    for change in ({"seed": 1}, {"scale": "small"}, {"dtypes": ("float16",)}):
+        options = replace(Options(), **change)
+        another()
+    options = PLAIN
+    path.write_text(f"{true_theorem}# a remark\n", encoding="utf-8")
+    another()
+    write_theorem("first", true_theorem.replace("x + y, y + x", "x + y, x + y"))
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    another()
+    monkeypatch.setattr(kept, "source_digest", lambda _: "the same")
+    another()
+    write_theorem("first", true_theorem)
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    another()
+    monkeypatch.setattr(kept, "versions", lambda: {"torch": "another"})
+    another()
+    monkeypatch.setattr(kept, "code", lambda: Code("another", ()))
+    another()
+    monkeypatch.setattr(kept, "calibration", lambda _: "another")
+    monkeypatch.setattr(kept, "device_name", lambda _: "another")
+    options = Options()
+    another()
+
+
+def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnproof.numeric.calibration import in_force
+
+    found = digests.calibration("cpu")
+    known = in_force.calibration_of(torch.device("cpu"))
+    worse = known.constants[0].model_copy(update={"function_error": 99.0})
+    other = known.model_copy(update={"constants": (worse, *known.constants[1:])})
+    monkeypatch.setattr(in_force, "calibration_of", lambda _: other)
+    assert digests.calibration("cpu") != found
+    later = known.model_copy(update={"seconds": known.seconds + 1})
+    monkeypatch.setattr(in_force, "calibration_of", lambda _: later)
+    assert digests.calibration("cpu") == found
+
+
+def test_the_number_of_processes_changes_no_key(write_theorem: WriteTheorem) -> None:
+    (entry,) = load_catalogue([write_theorem("first")]).select(["mine"]).entries
+    assert theorem_key(entry, PLAIN)[0] == theorem_key(entry, replace(PLAIN, jobs=2))[0]
+    assert theorem_key(entry, PLAIN)[0] == theorem_key(entry, replace(PLAIN, seed=2))[0]
+
+
+def test_what_is_not_ok_or_broken_is_checked_again(
+    write_theorem: WriteTheorem, true_theorem: str, mismatched: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "store.sqlite"
+    folder = write_theorem("wrong", true_theorem.replace("x - y, y - x", "x + y, y + x")).parent
+    write_theorem("broken", mismatched)
+    write_theorem("right")
+    for _ in range(2):
+        results = ran(folder, place)
+        assert [len(results.theorems), len(results.broken)] == [2, 1]
+    assert {r.id for r in results.theorems if r.stored is not None} == {"right"}
+
+
+def test_an_interrupt_keeps_what_was_finished_in_the_store(
+    write_theorem: WriteTheorem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, place = write_theorem("a_first").parent, tmp_path / "store.sqlite"
+    write_theorem("b_second")
+    real = runner.check
+
+    def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
+        if source.id == "b-second":
+            raise KeyboardInterrupt
+        return real(theorem, source, options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "check", interrupted)
+        assert ran(folder, place).unfinished == ("b-second",)
+    results = ran(folder, place)
+    assert [record.stored is None for record in results.theorems] == [False, True]
+    assert results.ok
+
+
+def test_nothing_is_kept_once_a_file_has_changed(
+    write_theorem: WriteTheorem, tmp_path: Path
+) -> None:
+    path = write_theorem("first")
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    key, files = theorem_key(entry, PLAIN)
+    record = runner.check(entry.theorem, entry.source, PLAIN)
+    assert isinstance(record, TheoremRecord)
+    code = tmp_path / "code.py"
+    code.touch()
+    with Store(tmp_path / "store.sqlite") as store:
+        writer = Writer(store.place, Code("", stamps([code])), fresh=False)
+        path.write_text("# changed", encoding="utf-8")
+        assert "files changed while it ran" in writer.keep(key, files, record)
+        assert writer.keep(key, stamps([path]), record) == ""
+        code.write_text("# changed", encoding="utf-8")
+        assert "files changed while it ran" in writer.keep(key, stamps([path]), record)
+        assert len(store) == 1
+
+
+def test_demonstrations_are_kept_as_well(
+    write_demonstration: WriteDemonstration, tmp_path: Path
+) -> None:
+    path, place = write_demonstration(), tmp_path / "store.sqlite"
+    ledger = Ledger(demonstrations={"two-and-two": path})
+    assert "two-and-two" in demonstration_files([tmp_path])
+
+    def shown() -> Any:
+        catalogue = load_catalogue().having([])
+        return run(catalogue, PLAIN, ledger=ledger, kept=kept_at(place)).demonstrations[0]
+
+    first, second = shown(), shown()
+    assert first.stored is None
+    assert second == first.model_copy(update={"stored": second.stored})
+    write_demonstration("By hand", "By head")
+    assert shown().stored is None
+    write_demonstration("2 + 2, printed=4", "2 + 2, printed=5")
+    assert [shown().stored, shown().stored] == [None, None]
+
+
+def test_the_command_resumes_and_says_so(
+    write_theorem: WriteTheorem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, file = write_theorem("first"), tmp_path / "mine.sqlite"
+    words = ["run", "mine", "--no-numeric", "--theorems", str(path), "--store", str(file)]
+    record = tmp_path / "record.json"
+    assert cli.main(words) == 0
+    assert "found in the store" not in capsys.readouterr().out
+    assert cli.main([*words, "--json", str(record)]) == 0
+    assert "1 of 1 theorems found in the store" in capsys.readouterr().out
+    assert json.loads(record.read_text(encoding="utf-8"))["theorems"][0]["stored"]
+    assert cli.main([*words, "--fresh"]) == 0
+    assert "found in the store" not in capsys.readouterr().out
+    other = tmp_path / "notes.txt"
+    other.write_text("mine", encoding="utf-8")
+    assert cli.main([*words[:-1], str(other)]) == 2
+    assert "wanted a store" in capsys.readouterr().err
+
+
+def test_keys_tell_all_they_were_made_of(write_theorem: WriteTheorem) -> None:
+    (entry,) = load_catalogue([write_theorem("first")]).select(["mine"]).entries
+    told = json.loads(theorem_key(entry, Options())[0].identity)
+    assert told["versions"]["torch"]
+    assert told["device"]
+    assert digest_of(told) != digest_of({**told, "id": "second"})
+
+
+def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+    kills = Kills(tmp_path, selection=("softmax",), seed=3)
+    kills.run(5)
+    assert (kills.killed, kills.wrong) == (5, [])
+    assert kills.wholes >= 1
+
+
+@pytest.mark.parametrize(("fault", "told"), [("late", "lost: "), ("twice", "twice: ")])
+def test_kills_find_a_fault_of_the_store(tmp_path: Path, fault: str, told: str) -> None:
+    kills = Kills(tmp_path, selection=("softmax",), fault=fault, seed=3)
+    kills.run(5)
+    assert kills.wrong
+    assert kills.wrong[0].startswith(told)

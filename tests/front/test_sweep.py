@@ -1,0 +1,358 @@
+"""Sweeps: every cell is measured once, and one that ends badly takes no other with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnproof import cli
+from attnproof.catalogue import load_catalogue
+from attnproof.numeric.check import measure
+from attnproof.numeric.measurement import Judged, Measurement
+from attnproof.sweeping.cells import LARGEST, Cell, Grid, batches
+from attnproof.sweeping.engines import Engine
+from attnproof.sweeping.limits import OutOfTime, limited_time
+from attnproof.sweeping.memory import limited_memory, spent_memory
+from attnproof.sweeping.records import SweepRecord, sweep_schema_text
+from attnproof.sweeping.shared import Shared, scaled
+from attnproof.sweeping.store import Store
+from attnproof.sweeping.sweep import Asked, Plan, planned, sweep
+from attnproof.sweeping.table import sweep_summary
+from attnproof.sweeping.work import Measure
+from attnproof.symbolic.statement import Statement
+
+SOFTMAX = "softmax-commutes-with-permutations"
+ATTENTION = "attention-ignores-the-order-of-pairs"
+THREADS = Engine("threading")
+
+
+def plan_of(asked: Asked, *names: str) -> Plan:
+    return planned(load_catalogue().having(names or [SOFTMAX]).entries, asked)
+
+
+def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    """Stands in for the numeric side."""
+    del statement
+    return [
+        Measurement(
+            "", cell.implementation, "cpu", cell.dtype, {"n": 4}, cell.seed, "every entry", 1e-7,
+            1e-6, (0,), 0.1, "held", "", "each operation rounded",
+        )
+    ]  # fmt: skip
+
+
+def asked(*seeds: int, **more: Any) -> Asked:
+    grid = Grid(("float32",), seeds=seeds or (0, 1, 2), devices=("cpu",))
+    return Asked(grid, **{"engine": THREADS, **more})
+
+
+def test_a_sweep_is_a_product_of_what_serves_the_statement() -> None:
+    grid = Grid(
+        ("float64", "float32"), ("small", "default"), (None, 64), ("normal", "needle"),
+        tuple(range(3)), ("cpu",),
+    )  # fmt: skip
+    plan = plan_of(Asked(grid), SOFTMAX, ATTENTION)
+    assert len({key for _, key in plan.cells}) == len(plan.cells)
+    names = {cell.claimed.name: set[str]() for cell, _ in plan.cells}
+    for cell, _ in plan.cells:
+        names[cell.claimed.name].add(cell.implementation)
+    assert names[SOFTMAX] == {"eager"}
+    assert "scaled_dot_product_attention (math)" in names[ATTENTION]
+    assert len(plan.cells) == 2 * 2 * 2 * 2 * 3 * sum(map(len, names.values()))
+
+
+def test_twins_and_what_is_ill_typed() -> None:
+    entries = [e for e in load_catalogue().entries if e.theorem.expected == "ill-typed"][:1]
+    plan = planned([*load_catalogue().only(SOFTMAX).entries, *entries], asked(0, twins=True))
+    assert {(cell.claimed.twin, cell.claimed.expected) for cell, _ in plan.cells} == {
+        (False, "proved"), (True, "refuted"), (True, "proved"),
+    }  # fmt: skip
+    (told,) = plan.unusable
+    assert (told.theorem, told.broken) == (entries[0].id, False)
+
+
+def test_batches_are_whole_groups_of_one_statement() -> None:
+    plan = plan_of(asked(*range(40)), SOFTMAX, ATTENTION)
+    found = batches(plan.cells, 2)
+    assert [pair for batch in found for pair in batch.cells] == plan.cells
+    assert len(found) > 8
+    homes: dict[object, set[int]] = {}
+    for number, batch in enumerate(found):
+        assert len({cell.claimed for cell, _ in batch.cells}) == 1
+        assert len(batch.cells) <= LARGEST
+        for cell, _ in batch.cells:
+            homes.setdefault(cell.group, set()).add(number)
+    assert all(len(numbers) == 1 for numbers in homes.values())
+
+
+@pytest.mark.parametrize(("name", "scale"), [(ATTENTION, "small"), (SOFTMAX, "default")])
+def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) -> None:
+    grid = Grid(("float32", "float64"), (scale,), designs=("needle",), seeds=(3,))
+    plan = plan_of(Asked(grid), name)
+    (entry,) = load_catalogue().only(name).entries
+    shared = Shared()
+    for cell, _ in plan.cells:
+        alone = measure(
+            entry.theorem.statement, scale=scale, device="cpu", dtypes=[cell.dtype], seed=3,
+            implementations=[cell.implementation], designs=["needle"],
+        )  # fmt: skip
+        together = shared(entry.theorem.statement, cell)
+        assert [replace(m, seconds=0.0) for m in together] == [
+            replace(m, seconds=0.0) for m in alone
+        ]
+        assert together
+
+
+def test_so_many_tokens_are_asked_for() -> None:
+    assert scaled("small", 32).lengths["tokens"] == (32, 20, 10, 6)
+    assert scaled("small", None) == scaled("small", None)
+    assert scaled("small", 32).lengths["features"] == scaled("small", None).lengths["features"]
+
+
+def test_a_second_sweep_finds_every_cell(tmp_path: Path) -> None:
+    plan, told = plan_of(asked()), list[str]()
+    with Store(tmp_path / "store.sqlite") as store:
+        one = sweep(plan, asked(), store, heard=told.append, measure=held)
+        two = sweep(plan, asked(), store, heard=told.append, measure=_refuse)
+        more = plan_of(asked(0, 1, 2, 3))
+        three = sweep(more, asked(), store, measure=held)
+        fresh = sweep(plan, asked(fresh=True), store, measure=held)
+        assert len(store) == 4
+    assert told == []
+    assert [cell.model_copy(update={"stored": None}) for cell in two.cells] == list(one.cells)
+    assert all(cell.stored is not None for cell in two.cells)
+    assert [cell.stored is None for cell in three.cells] == [False, False, False, True]
+    assert all(cell.stored is None for cell in fresh.cells)
+    assert "3 of 3 found in the store, measured 20" in sweep_summary(two)
+    assert "found in the store" not in sweep_summary(one)
+    assert one.ok
+    assert SweepRecord.model_validate_json(two.model_dump_json()) == two
+
+
+def _refuse(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    raise AssertionError(f"{cell} of {statement} was measured again")
+
+
+def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Path) -> None:
+    def odd(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+        (one,) = held(statement, cell)
+        if cell.seed == 1:
+            raise ValueError("no such thing")
+        if cell.seed == 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        if cell.seed == 3:
+            return [replace(one, status="violated", error=1.0), one]
+        if cell.seed == 4:
+            return [replace(one, status="skipped", reason="no kernel")]
+        if cell.seed == 5:
+            spoke = Judged("residual", "held", 0.5, "one key"), Judged("bitwise", "held", 0.0, "")
+            return [replace(one, judged=spoke)]
+        return []
+
+    with Store(tmp_path / "store.sqlite") as store:
+        plan = plan_of(asked(*range(7)))
+        found = sweep(plan, asked(), store, measure=odd)
+        assert len(store) == 5
+        assert sum(c.stored is None for c in sweep(plan, asked(), store, measure=odd).cells) == 2
+    told = {cell.seed: cell for cell in found.cells}
+    assert [told[k].status for k in range(7)] == [
+        "skipped", "failed", "out of memory", "violated", "skipped", "held", "skipped",
+    ]  # fmt: skip
+    assert told[0].reason == "it computes no definition of this statement"
+    assert told[1].reason == "ValueError: no such thing"
+    assert told[3].ratio == pytest.approx(1e6)
+    assert (told[4].reason, told[4].ratio) == ("no kernel", None)
+    assert (told[5].ratio, told[5].policy) == (0.5, "residual")
+    assert not found.ok
+
+
+def test_a_violated_twin_is_no_fault_and_a_lost_one_is() -> None:
+    def violated(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+        (one,) = held(statement, cell)
+        return [replace(one, status="violated" if cell.claimed.twin else "held")]
+
+    def lost(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+        raise ValueError(f"{statement} {cell}")
+
+    plan = plan_of(asked(0, twins=True))
+    assert sweep(plan, asked(twins=True), measure=violated).ok
+    assert not sweep(plan, asked(twins=True), measure=lost).ok
+
+
+@pytest.fixture
+def deadly() -> Measure:
+    """Ends its process, or does not end; a function that workers need no test file for."""
+    inner = held
+
+    def measured(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+        if cell.seed == 1:
+            os._exit(3)
+        if cell.seed == 2:
+            time.sleep(60)
+        return inner(statement, cell)
+
+    return measured
+
+
+def test_a_worker_that_dies_takes_no_finished_cell_with_it(
+    tmp_path: Path, deadly: Measure
+) -> None:
+    plan = plan_of(asked(0, 1, 2, 3))
+    with Store(tmp_path / "store.sqlite") as store:
+        found = sweep(
+            plan, asked(engine=Engine("loky"), limit=1.0), store,
+            measure=deadly,
+        )  # fmt: skip
+        assert sorted(name[-1] for _, name, _, _ in store) == ["0", "3"]
+    told = {cell.seed: cell for cell in found.cells}
+    assert [told[k].status for k in range(4)] == ["held", "died", "out of time", "held"]
+    assert "EXIT(3)" in told[1].reason
+    assert told[2].reason == "no end after 1 s"
+
+
+def test_ray_does_the_same(tmp_path: Path, deadly: Measure) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed (the extra ray)")
+    plan = plan_of(asked(0, 1, 3))
+    with Store(tmp_path / "store.sqlite") as store:
+        found = sweep(
+            plan, asked(engine=Engine("ray")), store, measure=deadly
+        )
+        assert len(store) == 2
+    assert [cell.status for cell in found.cells] == ["held", "died", "held"]
+
+
+def test_a_worker_with_other_code_measures_nothing() -> None:
+    plan = plan_of(asked(0))
+    plan.surroundings["cpu"]["code"] = "another"
+    (cell,) = sweep(plan, asked(), measure=held).cells
+    assert cell.status == "failed"
+    assert "another than the sweep was planned for: code" in cell.reason
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    heard: list[int] = []
+
+    def tell(cell: Any) -> None:
+        heard.append(cell.seed)
+        if len(heard) == 2:
+            raise KeyboardInterrupt
+
+    plan = plan_of(asked(*range(20)))
+    with Store(tmp_path / "store.sqlite") as store:
+        found = sweep(plan, asked(), store, tell, measure=held)
+        assert len(store) >= 2
+    assert len(found.cells) + found.unfinished == 20
+    assert found.unfinished > 0
+    assert not found.ok
+
+
+def test_a_limit_of_time_is_no_error_that_code_survives() -> None:
+    def stubborn() -> None:
+        while True:
+            try:
+                time.sleep(5)
+            except Exception:  # noqa: BLE001
+                continue
+
+    with pytest.raises(OutOfTime), limited_time(0.05):
+        stubborn()
+    with limited_time(0.05) as why:
+        assert why == ""
+    time.sleep(0.1)
+
+
+def test_a_limit_of_memory_is_kept_and_taken_back() -> None:
+    import torch
+
+    with pytest.raises(RuntimeError) as caught, limited_memory(0.25):
+        torch.empty(1 << 27, dtype=torch.float64)
+    assert spent_memory(str(caught.value))
+    assert len(torch.empty(1 << 27, dtype=torch.float64)) == 1 << 27
+    assert not spent_memory("ValueError: shapes do not fit")
+
+
+def test_the_command_sweeps_writes_and_resumes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "sweep.json"
+    words = [
+        "sweep", SOFTMAX, "--dtype", "float32", "--seeds", "0:2", "--device", "cpu",
+        "--engine", "threading", "--json", str(record),
+    ]  # fmt: skip
+    assert cli.main(words) == 0
+    assert "2 cells: 2 held" in capsys.readouterr().out
+    assert cli.main([*words, "--seeds", "0:3", "--tokens", "20"]) == 0
+    assert "3 cells: 3 held" in capsys.readouterr().out
+    assert cli.main(words) == 0
+    assert "2 of 2 found in the store" in capsys.readouterr().out
+    found = json.loads(record.read_text(encoding="utf-8"))
+    assert len(found["cells"]) == 2
+    assert cli.main([*words, "--tokens", "20"]) == 0
+    more = json.loads(record.read_text(encoding="utf-8"))
+    sizes = [{m["sizes"]["n"] for c in r["cells"] for m in c["measured"]} for r in (found, more)]
+    assert sizes[0] != sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--seeds", "5:2"], "wanted seeds as FIRST:END"),
+        (["--design", "odd"], "wanted an input design (normal, "),
+        (["--device", "tpu"], "wanted a device"),
+        (["--implementation", "mine"], "implementation 'mine' was asked for"),
+        (["--address", "10.0.0.1:6379"], "with it goes --engine ray"),
+        (["--scale", "large", "--seeds", "0:9999999"], "at most 1,000,000 are swept"),
+    ],
+)
+def test_a_wrong_word_is_told_in_one_line(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["sweep", SOFTMAX, *words]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert told in lines[0]
+
+
+def test_the_schema_is_the_one_that_is_stored(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = (root / "attnproof" / "sweep_schema.json").read_text(encoding="utf-8")
+    assert cli.main(["schema", "--sweep"]) == 0
+    assert stored == sweep_schema_text() == capsys.readouterr().out, "run `make schema`"
+
+
+def test_a_sweep_that_is_killed_goes_on_where_it_was(root: Path, tmp_path: Path) -> None:
+    place = tmp_path / "store.sqlite"
+    words = [
+        sys.executable, "-m", "attnproof", "sweep", SOFTMAX, "--dtype", "float32", "--device",
+        "cpu", "--seeds", "0:120", "--store", str(place),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        words, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    while process.poll() is None and (not place.exists() or _rows(place) < 10):
+        time.sleep(0.05)
+    assert process.poll() is None, "it was over before it was killed"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = _rows(place)
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    assert f"{kept} of 120 found in the store" in done.stdout
+    assert "120 cells: 120 held" in done.stdout
+    assert _rows(place) == 120
+
+
+def _rows(place: Path) -> int:
+    with Store(place, named=True) as store:
+        return len(store)

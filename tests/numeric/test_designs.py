@@ -1,0 +1,144 @@
+"""Each input design has the property it is named for, whatever the statement."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.attended import read_as
+from attnproof.numeric.check import measure
+from attnproof.numeric.designs import DESIGNS, UnknownDesign, designs_named
+from attnproof.numeric.measuring import UNCHANGED
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.givens import real
+from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.columns import column_self_attention
+from tests.numeric.designed_statements import (
+    ALL,
+    CAUSAL,
+    MASKED,
+    NO_TOKENS,
+    SCORES,
+    SELF,
+    SUMS,
+    drawn_in,
+)  # fmt: skip
+from tests.numeric.statements import ATTENTION, PAIRS, d, ell, n, stated
+
+
+def scores(values: Any) -> Any:
+    return values["Q"] @ values["K"].mT / math.sqrt(values["Q"].shape[-1])
+
+
+def top(values: Any) -> Any:
+    """The largest weight of each row."""
+    return torch.softmax(scores(values), -1).amax(-1)
+
+
+def few(values: Any) -> Any:
+    """The three largest weights of each row together."""
+    return torch.softmax(scores(values), -1).topk(3).values.sum(-1)
+
+
+def distinct(rows: Any) -> int:
+    return len(rows.unique(dim=0))
+
+
+@pytest.mark.parametrize("scale", ["small", "default"])
+def test_each_design_has_the_property_it_is_named_for(scale: str) -> None:
+    found = drawn_in(PAIRS, scale)
+    assert tuple(found) == ALL
+    normal = found["normal"]
+    q, k, v = (normal[name] for name in "QKV")
+    shifted = found["shifted"]["V"]
+    assert shifted.mean(0).abs().mean() > 10 * shifted.std(0).mean()
+    assert torch.allclose((shifted - v).std(0), torch.zeros(v.shape[1]).double(), atol=1e-9)
+    assert scores(found["peaked"]).std() > 2 * scores(normal).std()
+    assert float((few(found["peaked"]) > 0.9).double().mean()) > 0.5
+    assert float((top(found["needle"]) > 0.9).double().mean()) > 0.9
+    assert len(scores(found["needle"]).argmax(-1).unique()) == 1
+    assert distinct(found["needle"]["K"]) == len(k)
+    assert scores(found["large"]).std() >= 50
+    assert 2 <= distinct(found["clustered"]["K"]) < len(k) / 2
+    assert distinct(found["clustered"]["V"]) == len(v)
+    assert [distinct(found["constant"][name]) for name in "QKV"] == [1, 1, 1]
+    structured = found["structured"]
+    assert distinct(structured["K"]) == 2
+    assert structured["V"].unique().tolist() == [-1, 1]
+    assert distinct(torch.cat((structured["K"], structured["V"]), 1)) == 2
+    assert torch.equal(structured["Q"], q)
+
+
+def test_tokens_that_are_queries_keys_and_values_at_once() -> None:
+    found = drawn_in(SELF)
+    assert tuple(found) == ALL
+    x = {name: values["X"] for name, values in found.items()}
+    assert torch.allclose(x["large"], 10 * x["normal"])
+    assert distinct(x["structured"]) == 2
+    assert torch.equal(x["structured"].unique(dim=0).sum(0), torch.zeros(x["normal"].shape[1]))
+    assert distinct(x["clustered"]) == 3
+    assert distinct(x["constant"]) == 1
+    assert all(torch.equal(values["W"], found["normal"]["W"]) for values in found.values())
+
+
+def test_what_attention_reads_is_found_in_any_term() -> None:
+    def roles(statement: Any) -> Any:
+        return {k: (v.axis, "".join(sorted(x[0] for x in v.roles)))
+                for k, v in read_as(statement).items()}  # fmt: skip
+
+    plain = {"Q": (0, "q"), "K": (0, "k"), "V": (0, "v")}
+    assert roles(PAIRS) == roles(MASKED) == plain
+    assert roles(SELF) == roles(CAUSAL) == {"X": (0, "kqv")}
+    assert roles(SCORES) == {"S": (1, "s")}
+    assert roles(SUMS) == {"X": (0, "")}
+    assert roles(NO_TOKENS) == {}
+    columns = stated(
+        {"X": real(d, n), "A": real(ell, d)},
+        lambda X, A: equal(column_self_attention(X, A, A, A), column_self_attention(X, A, A, A)),
+    )
+    assert roles(columns) == {"X": (1, "kqv")}
+
+    def by_hand(Q: Any, K: Any, V: Any) -> Any:
+        weights = xp.exp(Q @ K.mT)
+        return weights @ V / xp.sum(weights, axis=-1, keepdims=True)
+
+    three = {k: ATTENTION[k] for k in "QKV"}
+    written = stated(three, lambda Q, K, V: equal(by_hand(Q, K, V), attention(Q, K, V)))
+    assert roles(written) == plain
+
+
+def test_a_design_that_changes_nothing_is_not_tried() -> None:
+    assert tuple(drawn_in(SCORES)) == tuple(name for name in ALL if name != "shifted")
+    assert "peaked" not in drawn_in(SUMS)
+    assert tuple(drawn_in(NO_TOKENS)) == ("normal",)
+    (m,) = measure(NO_TOKENS, scale="small", dtypes=["float32"])
+    assert m.designs == ("normal",)
+    (m,) = measure(NO_TOKENS, scale="small", dtypes=["float32"], designs=["needle"])
+    assert (m.status, m.reason) == ("skipped", UNCHANGED)
+
+
+def test_probabilities_are_not_for_equal_entries() -> None:
+    values = drawn_in(PAIRS)
+    for name, design in DESIGNS.items():
+        repeated = any(distinct(values[name][x]) < len(values[name][x]) for x in "QK")
+        assert design.continuous == (not repeated and name != "needle"), name
+
+
+def test_unknown_designs_are_refused_by_name() -> None:
+    told = r"design 'needel' was asked for; there are normal, shifted, .*structured; or 'auto'"
+    with pytest.raises(UnknownDesign, match=told):
+        measure(PAIRS, scale="small", designs=["normal", "needel"])
+    with pytest.raises(ValueError, match="no design was asked for; there are normal"):
+        designs_named([])
+
+
+def test_an_explicit_list_is_run_at_the_scale() -> None:
+    (m,) = measure(
+        PAIRS, dtypes=["float32"], implementations=["eager"], designs=["clustered", "shifted"]
+    )
+    assert set(m.designs) == {"clustered", "shifted"}
+    assert max(m.sizes.values()) == 4_096

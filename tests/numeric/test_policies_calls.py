@@ -1,0 +1,111 @@
+"""What implementations share, what their calls were given, and ratios that agree with verdicts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.arithmetic import Arithmetic
+from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.calling import Calls
+from attnproof.numeric.check import measure
+from attnproof.numeric.compare import of_definition, worst
+from attnproof.numeric.implementations import Implementation
+from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
+from attnproof.numeric.implementations.llama_rotary import _bound
+from attnproof.numeric.policies.sharing import SharedSpreads, sharing
+from attnproof.numeric.profile import FULL_BLOCK, profile_of
+from attnproof.numeric.sample import draw
+from attnproof.numeric.scale import scale_named
+from attnproof.numeric.told import escapes, rows_of
+from attnproof.numeric.walk import Replacement, Rows, never
+from attnproof.symbolic.terms import free
+from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted
+
+AXES = (-2, None, None)
+PROFILE = profile_of(torch.float32, CPU)
+AT = (Rows(torch.tensor([0, 7, 39])), None)
+
+
+def reading(plain: Any = None, **replaced: Replacement) -> Any:
+    sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 40}
+    sample = draw(ROTARY, sizes, scale_named("small"), 0)
+    made = SharedSpreads(
+        sizes, sample.with_radii(PROFILE, CPU), PROFILE, {**SOFTMAX_BOUND, **replaced}
+    )
+    return sharing(made, plain)
+
+
+def sizes_in(statement: Any) -> list[str]:
+    lengths = [n for given in statement.givens.values() for n in given.shape]
+    return sorted({str(v.data[0]) for n in lengths for v in free(n) if v.op == "size"})
+
+
+@pytest.mark.parametrize("name", ["rotate_half", "attention"])
+def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> None:
+    other = {name: Replacement(lambda *of: _bound(*of) * 2, (-2, -1, None), never)}
+    side = ROTARY.claims[""].left
+    plain = reading()
+    plain.read(side, AT)
+    one, alone = reading(plain, **other), reading(**other)
+    found, wanted = one.read(side, AT), alone.read(side, AT)
+    assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
+    assert torch.allclose(found.likely(), wanted.likely(), rtol=1e-6)
+    assert one.is_plain(side) == (name != "rotate_half")
+    assert torch.equal(plain.read(side, AT).value, found.value) == (name != "rotate_half")
+
+
+def kernel(*queries: int) -> Any:
+    bound = AttentionBound(kernel="flash")
+    calls = Calls(Implementation(
+        "flash", {"attention": Replacement(attend, AXES)},
+        {"attention": Replacement(bound, AXES, never)},
+    ))  # fmt: skip
+    for many in queries:
+        calls.replaced["attention"].compute(*(torch.ones(n, 8) for n in (many, 4, 4)))
+    return calls.bounded().bounds["attention"].compute
+
+
+def test_a_bound_for_whole_blocks_is_only_for_calls_of_whole_blocks() -> None:
+    assert kernel(64, 4096).queries == kernel(FULL_BLOCK).queries == FULL_BLOCK
+    assert kernel(64, 8).queries == kernel(33).queries == kernel().queries == 0
+    terms = [PROFILE.attention_terms(4096, "flash", many) for many in (0, FULL_BLOCK)]
+    assert terms[1] < terms[0]
+
+
+def biased(size: float) -> Any:
+    return planted(lambda q, k, v: attend(q, k, v) * (1 + size))
+
+
+def test_ratios_agree_with_verdicts_in_float64() -> None:
+    """What a reference may be off is in the ratio as it is in the verdict."""
+    seen = set()
+    for power in range(40, 53):
+        (m,) = measure(
+            PAIRS, scale="small", designs=["normal"], dtypes=["float64"],
+            implementations=[biased(2.0**-power)],
+        )  # fmt: skip
+        seen.add(m.judged[0].status)
+        assert (m.judged[0].ratio <= 1) == (m.judged[0].status == "held"), m
+    assert seen == {"held", "violated"}
+
+
+def test_a_side_may_be_off_by_what_its_reference_is() -> None:
+    numbers = Arithmetic(profile_of(torch.float64, CPU))
+    bound = numbers.rounded(torch.ones(1).double(), None, 2.0**-53)
+    own = torch.full((1,), 2.0**-50, dtype=torch.float64)
+    computed = bound.value + 4 * 2.0**-53
+    for radius, fits in ((None, False), (own, True)):
+        error, tolerance, _ = worst(computed, bound.value, of_definition(bound, radius))
+        assert (error <= tolerance) == fits
+
+
+def test_rows_are_in_the_heads_that_all_policies_see() -> None:
+    rows = [rows_of(head, 8, 64) for head in range(8)]
+    assert rows[:2] == [FULL_BLOCK, FULL_BLOCK]
+    assert rows_of(0, 1, 64) == 64
+    assert sum(count - 2 for count in rows) > 64
+    assert math.prod(map(escapes, rows)) < escapes(64)

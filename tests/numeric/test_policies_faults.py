@@ -1,0 +1,191 @@
+"""Each policy refuses a fault that the deterministic bound lets pass, and no honest code."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.check import measure
+from attnproof.numeric.implementations import Implementation
+from attnproof.numeric.implementations.scaled_dot_product import implementations
+from attnproof.numeric.policies.bitwise import queries_moved
+from attnproof.numeric.policies.calculus import SpreadArithmetic
+from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
+from attnproof.numeric.policies.weights import attended, kernel_of
+from attnproof.numeric.profile import profile_of
+from attnproof.numeric.told import escapes
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.givens import frequencies, permutation, positions, real
+from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.rotary import rotate_half
+from tests.numeric.statements import (
+    CPU,
+    PAIRS,
+    B,
+    attend,
+    d,
+    ell,
+    n,
+    planted,
+    r,
+    stated,
+)  # fmt: skip
+
+QUERIES = stated(
+    {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "tau": permutation(r)},
+    lambda Q, K, V, tau: equal(attention(Q[tau], K, V), attention(Q, K, V)[tau]),
+)
+ROTATED = stated(
+    {
+        "Q": real(r, 2 * B), "K": real(n, 2 * B), "V": real(n, d), "sigma": permutation(n),
+        "p": positions(r), "m": positions(n), "omega": frequencies(B),
+    },
+    lambda Q, K, V, sigma, p, m, omega: equal(
+        attention(rotate_half(Q, p, omega), rotate_half(K[sigma], m[sigma], omega), V[sigma]),
+        attention(rotate_half(Q, p, omega), rotate_half(K, m, omega), V),
+    ),
+)  # fmt: skip
+
+
+def judged(statement: Any, implementation: Any, dtype: str, **how: Any) -> dict[str, Any]:
+    (m,) = measure(
+        statement, device="cpu", designs=["normal"], dtypes=[dtype],
+        implementations=[implementation], **how,
+    )  # fmt: skip
+    return {one.policy: one for one in m.judged} | {"all": m}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_honest_code_is_accepted(dtype: str) -> None:
+    for statement in (PAIRS, QUERIES, ROTATED):
+        for m in measure(
+            statement, scale="small", device="cpu", dtypes=[dtype], designs=["normal", "peaked"]
+        ):
+            assert m.status in ("held", "skipped"), m
+            assert {j.policy for j in m.judged} == {
+                "deterministic", "probabilistic", "residual", "bitwise",
+            }  # fmt: skip
+
+
+def fault(scale: float) -> Any:
+    return planted(lambda q, k, v: attend(q, k, v, scale / math.sqrt(q.shape[-1])))
+
+
+def test_the_probabilistic_bound_sees_what_the_deterministic_one_does_not() -> None:
+    found = judged(PAIRS, fault(1 + 4e-5), "float32")
+    assert found["deterministic"].status == "held"
+    assert found["probabilistic"].status == "violated"
+    assert found["all"].status == "violated"
+    assert found["all"].error > found["all"].tolerance
+
+
+def test_residuals_see_a_scale_and_name_it() -> None:
+    found = judged(PAIRS, fault(1.00001), "float32")
+    assert found["deterministic"].status == found["probabilistic"].status == "held"
+    assert found["residual"].status == "violated"
+    assert found["all"].reason.startswith("residual: |z| = ")
+    assert judged(PAIRS, fault(1.0), "float32")["all"].status == "held"
+
+
+ROWS, KEYS, WIDTH = 64, 50_000, 64
+
+
+@pytest.mark.parametrize("dropped", [None, 12_345])
+def test_one_key_of_fifty_thousand_is_missed_in_bfloat16(dropped: int | None) -> None:
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (
+        torch.randn(count, WIDTH, generator=generator, dtype=torch.float64).bfloat16()
+        for count in (ROWS, KEYS, KEYS)
+    )
+    numbers, bound = SpreadArithmetic(profile_of(torch.bfloat16, CPU)), AttentionBound()
+    arrays = [numbers.exact(x.double()) for x in (q, k, v)]
+    call = attended(*arrays, kernel=kernel_of(bound, *arrays[:2]))
+    kept = torch.arange(KEYS) != (-1 if dropped is None else dropped)
+    error = attend(q, k[kept], v[kept]).double() - call.output
+    assert bool((error.abs() <= bound(*arrays).error()).all())
+    found = spoken({"left": [Seen(call, error, {"normaliser": call.output})]})
+    if dropped is None:
+        assert found.ratio < 1
+    else:
+        assert found.ratio > 1
+        assert f"key {dropped:,}" in found.told
+        assert f"limit {KEY_LIMIT:g}" in found.told
+
+
+def rotary_fault(shift: float, power: float) -> Implementation:
+    """Attention over queries rotated by other positions or frequencies, as one definition."""
+
+    def turn(x: Any, p: Any, w: Any) -> Any:
+        moved = p + (shift if x.shape[0] == 11 else 0.0)
+        return rotate_half.body(x, moved, w**power).to(x.dtype)
+
+    from attnproof.numeric.implementations.llama_rotary import _bound
+    from attnproof.numeric.walk import Replacement, never
+
+    return Implementation(
+        "planted", {"rotate_half": Replacement(turn, (-2, -1, None))},
+        {"rotate_half": Replacement(_bound, (-2, -1, None), never)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("shift", "power"), [(2e-2, 1.0), (0.0, 1.0), (0.0, 1 + 1e-5)])
+def test_rotary_faults_have_their_directions(shift: float, power: float) -> None:
+    found = judged(ROTATED, rotary_fault(shift, power), "float32", scale="small")
+    wrong = shift != 0 or power != 1
+    assert (found["residual"].status == "violated") == wrong, found["residual"]
+
+
+def flash() -> Implementation:
+    (one,) = [i for i in implementations(CPU) if i.fused]
+    return one
+
+
+def test_queries_in_another_order_are_equal_bit_for_bit() -> None:
+    assert queries_moved(QUERIES.claims[""])
+    assert not queries_moved(PAIRS.claims[""])
+    assert judged(QUERIES, flash(), "float32", scale="small")["bitwise"].status == "held"
+    skipped = judged(PAIRS, "eager", "float32", scale="small")["bitwise"]
+    assert skipped.status == "skipped"
+    assert skipped.told
+
+
+def by_place(q: Any, k: Any, v: Any) -> Any:
+    """A last bit that depends on the place of the query in its array."""
+    output = attend(q, k, v)
+    output[0] *= 1 + torch.finfo(output.dtype).eps
+    return output
+
+
+def test_a_last_bit_that_depends_on_the_place_is_seen_bitwise() -> None:
+    honest = flash()
+    code = {
+        name: replace(swap, compute=by_place if name == "attention" else swap.compute)
+        for name, swap in honest.replaced.items()
+    }
+    found = judged(QUERIES, replace(honest, replaced=code), "float32", scale="small")
+    others = ("deterministic", "probabilistic", "residual")
+    assert {found[name].status for name in others} == {"held"}
+    assert found["bitwise"].status == "violated"
+    assert found["all"].reason.startswith("bitwise: queries in another order")
+
+
+def test_where_errors_are_not_independent_nothing_is_promised() -> None:
+    (m,) = measure(
+        PAIRS, scale="small", device="cpu", designs=["clustered"], dtypes=["float32"],
+        implementations=["eager"],
+    )  # fmt: skip
+    told = {j.policy: j for j in m.judged}
+    assert told["probabilistic"].status == told["residual"].status == "skipped"
+    assert "equal numbers have equal rounding errors" in told["probabilistic"].told
+    assert "float64" in judged(PAIRS, "eager", "float64", scale="small")["probabilistic"].told
+
+
+def test_what_a_sample_can_say() -> None:
+    assert escapes(64) == pytest.approx(0.9**62)
+    assert escapes(8, heads=8) == pytest.approx(0.9**48)
+    assert escapes(2) == 1.0

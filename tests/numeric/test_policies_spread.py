@@ -1,0 +1,173 @@
+"""How independent rounding errors spread, against real roundings: never more than the bound."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.policies.calculus import SpreadArithmetic
+from attnproof.numeric.policies.independent import LAMBDA
+from attnproof.numeric.policies.kernels import attention_spread, softmax_spread
+from attnproof.numeric.policies.multiplicity import multiplicity
+from attnproof.numeric.policies.spread import Spread
+from attnproof.numeric.profile import profile_of
+
+CPU = torch.device("cpu")
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+WIDTH = 64
+
+
+def drawn(seed: int, dtype: torch.dtype, *shape: int, scale: float = 1.0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(dtype)
+
+
+def arithmetic(dtype: torch.dtype) -> SpreadArithmetic:
+    return SpreadArithmetic(profile_of(dtype, CPU))
+
+
+def repeated(xp: Any, x: Any, rows: int) -> Any:
+    """The first row of x, as many times."""
+    if isinstance(xp, SpreadArithmetic):
+        return xp.broadcast_to(x[:1], (rows, x.shape[-1]))
+    return x[:1].expand(rows, x.shape[-1])
+
+
+def softmax(xp: Any, x: Any) -> Any:
+    return softmax_spread(x) if isinstance(xp, SpreadArithmetic) else torch.softmax(x, -1)
+
+
+def twice(x: Any, how: Any) -> Any:
+    return how(x, x)
+
+
+OPERATIONS: dict[str, Any] = {
+    "chain of products": lambda _, a, b: ((a @ b) @ a) @ b,
+    "sum": lambda _, a, b: (a * b).sum(0),
+    "with itself": lambda _, a, b: twice(a * b, lambda x, y: x + y),
+    "gram": lambda _, a, b: twice(a * b, lambda x, y: x @ y.mT),
+    "sum of squares": lambda _, a, b: twice(a * b, lambda x, y: (x * y).sum(-1)),
+    "repeated": lambda xp, a, b: repeated(xp, a * b, 256).sum(0),
+    "repeated and scaled": lambda xp, a, _: (repeated(xp, a, 256) * 0.3).sum(0),
+    "both halves": lambda xp, a, b: twice(a * b, lambda x, y: xp.concat((x, y), axis=0)).sum(0),
+    "norm": lambda xp, a, b: twice(a * b, lambda x, y: x / xp.sqrt((y * y).sum(-1))[..., None]),
+    "softmax": lambda xp, a, b: softmax(xp, (a @ b) * 0.125) @ b,
+    "exp": lambda xp, a, b: xp.exp(a * b).sum(-1),
+    "tanh": lambda xp, a, b: xp.tanh(a @ b * 0.1) @ a,
+    "quotient": lambda _, a, b: (a / (b * b + 1)).sum(-1),
+    "power": lambda _, a, b: ((a + b) ** 3).sum(0),
+    "rotation": lambda xp, a, b: xp.cos(b) * (a * b) - xp.sin(b) * (a * b),
+}  # fmt: skip
+
+
+class Torch:
+    """The names of the array API on torch."""
+
+    cos, sin, exp, tanh, sqrt = torch.cos, torch.sin, torch.exp, torch.tanh, torch.sqrt
+
+    @staticmethod
+    def concat(arrays: Any, axis: int) -> Any:
+        return torch.cat(arrays, dim=axis)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_errors_stay_within_the_spread(name: str, dtype: torch.dtype) -> None:
+    how, numbers, worst = OPERATIONS[name], arithmetic(dtype), 0.0
+    for seed in range(6):
+        a, b = drawn(seed, dtype, WIDTH, WIDTH), drawn(seed + 1000, dtype, WIDTH, WIDTH)
+        bound = how(numbers, numbers.exact(a.double()), numbers.exact(b.double()))
+        error = (how(Torch, a, b).double() - bound.value).abs()
+        worst = max(worst, float((error / bound.probable()).max()))
+        assert bool((bound.likely() <= bound.error()).all())
+    assert worst <= 1, f"{name} in {dtype}: error {worst:.2f} times what it should spread"
+    assert worst > 1e-3, f"{name} in {dtype}: the bound is {1 / worst:.0f} times the error"
+
+
+def quadrature(x: Spread, copies: int) -> float:
+    """What a calculus without sources says of a sum of copies of one entry: λ √copies σ."""
+    own = x.own()
+    assert own is not None
+    return LAMBDA * math.sqrt(copies) * float(own.max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_copies_of_one_error_do_not_cancel(dtype: torch.dtype) -> None:
+    """One rounding, repeated 4,096 times and summed exactly, is 4,096 times itself."""
+    numbers, copies = arithmetic(dtype), 4096
+    a, b = drawn(3, dtype, WIDTH), drawn(4, dtype, WIDTH)
+    product = numbers.exact(a.double()) * numbers.exact(b.double())
+    shape = (copies, WIDTH)
+    summed = numbers.broadcast_to(product[None, :], shape).sum(0)
+    error = ((a * b).double() - product.value).abs() * copies
+    assert bool((error <= summed.probable()).all())
+    assert float(error.max()) > quadrature(product, copies)
+
+
+def test_an_array_added_to_itself_has_twice_the_error() -> None:
+    numbers = arithmetic(torch.bfloat16)
+    a, b = (numbers.exact(drawn(k, torch.bfloat16, WIDTH).double()) for k in range(2))
+    x, y = a * b, a * b
+    doubled, other = (x + x)[...], (x + y)[...]
+    (part,) = x.parts
+    assert torch.equal(doubled.parts[0].sigma, 2 * part.sigma)
+    assert len(other.parts) == 3  # those of x, of y, and of storing
+    turned = x + x[torch.arange(WIDTH - 1, -1, -1)]
+    assert turned.shared is not None
+
+
+def test_roundings_of_equal_numbers_are_not_independent() -> None:
+    numbers = arithmetic(torch.bfloat16)
+    x = numbers.exact(drawn(0, torch.float64, WIDTH))
+    assert (x * 0.3).parts
+    few = numbers.exact(torch.tensor([1.0, 2.0, 1.0, 3.0], dtype=torch.float64)) * 0.3
+    own = few.value * 2**-8 + numbers.profile.least
+    assert torch.allclose(few.parts[0].sigma, own * 2**0.5)
+    same = numbers.broadcast_to(x[:1], (WIDTH,)) * 0.3
+    assert not same.parts
+    assert same.shared is not None
+    assert multiplicity(torch.tensor([1.0, 2.0, -1.0])) == 2
+    assert multiplicity(torch.tensor([1.0, 2.0, 0.0, 0.0])) == 1
+    taken = numbers.take(x * 0.3, torch.tensor([0, 1, 1, 2]), axis=0)
+    assert not taken.parts
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_attention_stays_within_its_spread(dtype: torch.dtype, shift: float) -> None:
+    numbers, worst, gain = arithmetic(dtype), 0.0, 0.0
+    for seed in range(5):
+        q, k, v = (drawn(seed * 3 + i, dtype, 300, 32, scale=1.5) for i in range(3))
+        v = v + shift
+        bound = attention_spread(
+            AttentionBound(), *(numbers.exact(x.double()) for x in (q, k, v))
+        )
+        found = torch.nn.functional.scaled_dot_product_attention(
+            q[None, None], k[None, None], v[None, None]
+        )[0, 0]
+        error = (found.double() - bound.value).abs()
+        worst = max(worst, float((error / bound.probable()).max()))
+        gain = max(gain, float((bound.error() / bound.probable()).median()))
+    assert worst <= 1
+    if dtype == torch.float32:  # where storing the output is not most of the error
+        assert gain > 1.2, "it is no tighter than the deterministic bound"
+
+
+def test_a_wrong_scale_leaves_the_spread() -> None:
+    numbers = arithmetic(torch.float32)
+    q, k, v = (drawn(i, torch.float32, 300, 32, scale=1.5) for i in range(3))
+    bound = attention_spread(AttentionBound(), *(numbers.exact(x.double()) for x in (q, k, v)))
+    found = torch.nn.functional.scaled_dot_product_attention(
+        q[None, None], k[None, None], v[None, None], scale=1.001 / math.sqrt(32)
+    )[0, 0]
+    assert bool(((found.double() - bound.value).abs() > bound.likely()).any())
+
+
+def test_unknown_code_has_its_deterministic_radius() -> None:
+    numbers = arithmetic(torch.float32)
+    value, radius = torch.ones(3, dtype=torch.float64), torch.full((3,), 0.5, dtype=torch.float64)
+    assert torch.equal(numbers.rounded(value, radius, 0.0, exact=True).likely(), radius)

@@ -1,0 +1,185 @@
+"""Trials: faults are faults, correct programs are quiet, and rates are what was counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.designs import DESIGNS, NORMAL
+from attnproof.numeric.measurement import POLICIES, Judged
+from attnproof.numeric.run import run
+from attnproof.numeric.trials import judging
+from attnproof.numeric.trials.batches import Batch, fault_batches, honest_batches
+from attnproof.numeric.trials.code import attend
+from attnproof.numeric.trials.faults import FAULTS, Fault
+from attnproof.numeric.trials.honest import honest
+from attnproof.numeric.trials.judging import (
+    Case,
+    Said,
+    effect,
+    fault_cases,
+    honest_cases,
+    values_in,
+)  # fmt: skip
+from attnproof.numeric.trials.rates import upper
+from attnproof.numeric.trials.rules import HAND, ruled
+from attnproof.numeric.trials.statements import TRIALS, task_of
+from tests.numeric.statements import CPU
+
+SMALL = (96, 80)
+SHOWN_BY = {"no maximum subtracted": "large"}  # the others show in the normal design
+ROUNDED = {"transformers Llama rotary embedding": 1e-3}  # angles in float32
+CAUGHT = ["one key dropped", "mask j ≤ i + 1", "query position + 1", "order of repeated heads"]
+
+
+def drawn(trial: str, design: str = "normal", seed: int = 0) -> Any:
+    return task_of(TRIALS[trial], SMALL, DESIGNS[design], seed, CPU)
+
+
+def alarms(case: Case) -> list[str]:
+    return [one.rule for one in case.said if one.alarm and one.rule in POLICIES]
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.long])
+def test_a_fault_changes_what_is_computed(name: str) -> None:
+    fault = FAULTS[name]
+    design, program = SHOWN_BY.get(name, "normal"), fault.implementation
+    assert any(
+        effect(drawn(fault.trial, design, seed), program, torch.float64) > 1e3 for seed in range(3)
+    )
+
+
+def test_what_is_no_fault_has_no_effect() -> None:
+    none = Fault("none", "attention", "attention", attend)
+    assert effect(drawn("attention"), none.implementation, torch.float64) <= 1
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_faults_are_caught(name: str) -> None:
+    for case in fault_cases(FAULTS[name], NORMAL, 0, [torch.float32], CPU):
+        assert "deterministic" in alarms(case)
+        assert case.size is not None
+        assert case.size > 2
+
+
+@pytest.mark.parametrize("trial", TRIALS)
+def test_correct_programs_are_quiet(trial: str) -> None:
+    dtype = torch.bfloat16 if trial == "attention" else torch.float32
+    for case in honest_cases(trial, NORMAL, 0, [dtype], CPU):
+        assert not alarms(case), case
+        assert not case.skipped
+
+
+def test_correct_programs_compute_the_same() -> None:
+    for trial in TRIALS:
+        task = drawn(trial)
+        eager = values_in(task, {}, torch.float64)
+        for one in honest(trial, CPU):
+            found = values_in(task, one.replaced, torch.float64)
+            room = ROUNDED.get(one.name.partition(",")[0], 1e-12)
+            assert float((found - eager).abs().max()) < room, one.name
+
+
+def test_a_policy_that_always_alarms_shows_a_hundred_percent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from attnproof.trial_tables import alarms_grid
+    from attnproof.trialling import Asked, run_trials
+
+    genuine = run
+
+    def always(*asked: Any) -> Any:
+        refused = Judged("residual", "violated", 2.0, "always")
+        return replace(genuine(*asked), judged=(refused,))
+
+    monkeypatch.setattr(judging, "run", always)
+    record = run_trials(Asked(1, 0, ("float32",), ("normal",), "cpu", 0, 1, "trials"))
+    (row,) = (row for row in alarms_grid(record).rows if row[0] == "residual")
+    assert row[1].startswith("100 %")
+    (rate,) = (one for one in record.rates if (one.rule, one.dtype) == ("residual", ""))
+    assert rate.alarms == rate.cases == record.cases > 1
+    assert not record.ok
+    first = record.alarms[0]
+    assert first.told == "always"
+    assert f"--seed {first.seed} --design normal --dtype float32" in first.again
+
+
+def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnproof.trial_tables import faults_grid, grids, markdown
+    from attnproof.trialling import Asked, run_trials
+
+    def counted(batch: Batch) -> list[Case]:
+        """The residual test alarms for one dtype of two; of faults in every other seed."""
+        seen = batch.kind == "fault" and batch.seed % 2 == 0
+        return [
+            Case(
+                "attention", "some", dtype, batch.design, batch.seed, {"n": 4},
+                (Said("residual", seen or (batch.kind == "honest" and dtype == "float32"), 3.0),),
+                size=5.0 if batch.kind == "fault" else None,
+            )
+            for dtype in batch.dtypes
+        ]  # fmt: skip
+
+    monkeypatch.setattr(Batch, "cases", counted)
+    asked = Asked(1, 4, ("float32", "float16"), ("normal",), "cpu", 0, 1, "attnproof trials ..")
+    record = run_trials(asked)
+    rates = {one.dtype: one for one in record.rates if one.rule == "residual"}
+    assert (rates["float32"].alarms, rates["float16"].alarms) == (rates["float32"].cases, 0)
+    assert rates[""].alarms * 2 == rates[""].cases == record.cases
+    assert rates[""].by_design == {"normal": rates[""].alarms}
+    faults = [f for f in record.faults if f.fault == "one key dropped"]
+    assert [(f.above, f.missed) for f in faults] == [(4, 2), (4, 2)]
+    column = faults_grid(record).columns.index("residual")
+    assert {row[column] for row in faults_grid(record).rows} == {"2/4", "2/3"}
+    assert not record.ok
+    text = markdown(record)
+    for grid in grids(record):
+        for row in grid.rows:
+            assert f"| {' | '.join(row)} |" in text
+    assert "attnproof trials .." in text
+
+
+def test_as_many_correct_programs_are_tried_as_asked_for() -> None:
+    batches = honest_batches(300, ["normal", "large"], ["float32"], "cpu", 5)
+    made = [len(honest(batch.name, CPU)) for batch in batches]
+    assert sum(made) >= 300 > sum(made[:-1])
+    assert len(set(batches)) == len(batches)
+    faults = fault_batches(3, ["normal"], ["float32"], "cpu", 7)
+    assert {batch.seed for batch in faults} == {7, 8, 9}
+
+
+@pytest.mark.parametrize("dtype", HAND)
+def test_the_rule_of_torch_is_that_of_torch(dtype: torch.dtype) -> None:
+    exact = torch.linspace(-2, 2, 257, dtype=torch.float64)
+    for size in (0.3, 0.9, 1.1, 3.0):
+        room = torch.testing._comparison.default_tolerances(dtype)
+        off = (exact.to(dtype).double() * (1 + size * room[0])).to(dtype)
+        said = ruled(off, exact, exact.to(dtype))[0]
+        try:
+            torch.testing.assert_close(off, exact.to(dtype))
+            assert not said.alarm
+        except AssertionError:
+            assert said.alarm
+
+
+def test_what_is_no_number_is_refused_by_every_rule() -> None:
+    exact = torch.ones(3, dtype=torch.float64)
+    broken = torch.tensor([1.0, math.nan, 1.0])
+    assert all(one.alarm for one in ruled(broken, exact, exact.float()))
+    assert not any(one.alarm for one in ruled(exact.float(), exact, exact.float()))
+
+
+@pytest.mark.parametrize(("count", "trials"), [(0, 3_000), (1, 50), (7, 12), (30, 400)])
+def test_the_confidence_bound_is_where_so_few_are_rare(count: int, trials: int) -> None:
+    p = upper(count, trials)
+    exact = Fraction(p)
+    few = sum(
+        math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k) for k in range(count + 1)
+    )
+    assert float(few) == pytest.approx(0.05, rel=1e-6)
+    assert count / trials < p < 1

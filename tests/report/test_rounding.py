@@ -1,0 +1,137 @@
+"""Rounding against position: the error in every format is within the bound, for every encoding."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from attnproof import Encoding, real
+from attnproof.encodings.alibi import Alibi
+from attnproof.encodings.learned_table import LearnedTable
+from attnproof.encodings.matrix_powers import MatrixPowers
+from attnproof.encodings.rope import Rope
+from attnproof.encodings.t5_buckets import T5Buckets
+from attnproof.registry import load_encodings
+from attnproof.report import bounding, precision
+from attnproof.report.bounding import NotBounded, bounds
+from attnproof.report.precision import FORMATS, Brain, Single, WideAngles, encoding_in
+from attnproof.report.rounding import Line, rounding
+from attnproof.report.sampled import at, content, reach
+
+SOME = np.array([1, 7, 60, 257, 500, 3000, 50_000, 10**6])
+KINDS = load_encodings().kinds
+
+
+def errors(kind: type[Encoding], form: type[precision.Rounded], places: Any) -> Any:
+    """|score in a format − score in float64| of a query with the key before it."""
+    numeric = kind.usually()
+
+    def scores(of: Any, low: type[precision.Rounded] | None) -> Any:
+        token = content(numeric, 1, low)
+        return np.array([
+            float(np.asarray(of.scores(token, token, *(at(numeric, [q], low) for q in (p, p - 1))))
+                  [0, 0]) for p in places
+        ])  # fmt: skip
+
+    return np.abs(scores(encoding_in(numeric, form), form) - scores(numeric, None))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.id()))
+def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounding, "SECONDS", 0.05)
+    numeric = kind.usually()
+    with np.errstate(all="ignore"):
+        end, _ = reach(numeric, 10**6, 0.01)
+        places, told = SOME[end >= SOME], 0
+        for says, form in FORMATS.items():
+            error, bound = errors(kind, form, places), bounds(numeric, places, form, says)
+            sure = np.isfinite(error) & np.isfinite(bound)
+            assert (error[sure] <= bound[sure]).all(), says
+            told += sure.sum()
+    assert told >= len(FORMATS)
+
+
+def test_a_wrong_profile_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = bounding._profile
+    monkeypatch.setattr(bounding, "_profile", lambda _, says: own(Single, says))
+    monkeypatch.setattr(bounding, "_kept", lambda value, _: np.asarray(value, dtype=np.float64))
+    bound = bounds(Rope.usually(), SOME, Single, "float32")
+    assert (errors(Rope, Brain, SOME) > bound).sum() > len(SOME) / 2
+
+
+def test_the_lines_of_rope() -> None:
+    found = rounding(Rope.usually())
+    assert list(found.lines) == list(FORMATS)
+    assert found.places[-1] == 10**6
+    brain, wide = found.lines["bfloat16"], found.lines["bfloat16 with float32 angles"]
+    assert (brain.first, wide.first, found.lines["float16"].first) == (257, 0, 2049)
+    assert {257, 2049} <= set(found.places)
+    far = found.places > 10**5
+    assert isinstance(brain, Line)
+    assert brain.bound is not None
+    assert wide.bound is not None
+    assert (wide.bound[far] < brain.bound[far] / 50).all()
+    assert (wide.error[far] < brain.error[far]).mean() > 0.8
+    assert "Dashed" in found.says
+    assert "angles in float32" in found.says
+
+
+def test_where_positions_are_whole_or_end() -> None:
+    table = rounding(LearnedTable.usually())
+    assert table.places[-1] == 511
+    assert "defined up to position 511" in table.says
+    assert list(table.lines) == ["float32", "bfloat16", "float16"]
+    assert not any(line.first for line in table.lines.values())
+    steps = rounding(MatrixPowers.usually())
+    assert "a step for each position" in steps.says
+    buckets = rounding(T5Buckets.usually())
+    assert buckets.places[-1] == 10**6
+
+
+class Unread(Encoding):
+    """A bias from code that leaves the term."""
+
+    given: ClassVar = {"slope": real()}
+    usual: ClassVar = {"slope": 1.0}
+
+    def bias(self, m: Any, n: Any) -> Any:
+        if not isinstance(m, np.ndarray):
+            raise TypeError("numbers only")
+        return self.slope * (n - m)
+
+
+def test_what_has_no_bound_says_why() -> None:
+    with pytest.raises(NotBounded, match="TypeError: numbers only"):
+        bounds(Unread.usually(), SOME, Single, "float32")
+    found = rounding(Unread.usually())
+    assert all(line.bound is None for line in found.lines.values())
+    assert "No bounds are drawn: its score cannot be read with bounds" in found.says
+
+
+def test_angles_beside_short_data_are_those_of_torch() -> None:
+    rng = np.random.default_rng(0)
+    p, w, x = rng.uniform(0, 10**5, 20), rng.uniform(0, 1, 8), rng.normal(size=(20, 8))
+    angle = WideAngles.wide()
+    ours = angle.of(p)[:, None] * angle.of(w)
+    theirs = torch.tensor(p).float()[:, None] * torch.tensor(w).float()
+    assert isinstance(ours, angle)
+    assert np.array_equal(np.asarray(ours), theirs.numpy())
+    cosines, data = np.cos(ours), WideAngles.of(x)
+    assert type(cosines) is WideAngles
+    close = theirs.double().cos().to(torch.bfloat16).float().numpy()
+    assert np.abs(np.asarray(cosines) - close).max() <= 2.0**-8
+    assert type(data * cosines) is WideAngles
+    assert type(data * ours) is angle
+    assert type(data @ ours.mT) is WideAngles
+    assert type(data * angle.of(3.0)) is WideAngles
+    assert type(WideAngles.of(0.3) * np.arange(8)) is angle
+    assert type(Brain.of(0.3) * np.arange(8)) is Brain
+
+
+def test_bounds_of_alibi_know_where_positions_end() -> None:
+    half = bounds(Alibi.usually(), np.array([10, 60_000, 70_000]), FORMATS["float16"], "float16")
+    assert np.isfinite(half[0])
+    assert half[2] == np.inf
