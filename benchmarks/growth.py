@@ -13,9 +13,6 @@ from attnproof.numeric.at_scale.call import Call, kernel_named
 from attnproof.numeric.at_scale.clustered import CLUSTERS, check_every_row
 from attnproof.numeric.at_scale.inputs import arrays, clustered
 from attnproof.numeric.at_scale.sampled import sampled
-from attnproof.numeric.benchmark import equivariance_of
-from attnproof.symbolic.prove import decide
-from attnproof.theorems.definitions.attention import attention
 
 __all__ = ["growth"]
 
@@ -30,7 +27,6 @@ def growth() -> Table:
         "one forward": _forward,
         "64 rows against float64": _rows,
         "every row, clustered keys": _clustered,
-        "a proof, for all n": _proof,
     }
     lengths = [f"n = {n:,}" for n in TOKENS]
     table = Table(
@@ -80,8 +76,3 @@ def _clustered(n: int) -> Callable[[], object]:
     clusters = clustered(call, min(CLUSTERS, n))
     output = call.run(*clusters.arrays) if n <= QUADRATIC else clusters.arrays.query
     return lambda: check_every_row(call, clusters, output)
-
-
-def _proof(_n: int) -> Callable[[], object]:
-    statement = equivariance_of(attention)
-    return lambda: decide(statement)

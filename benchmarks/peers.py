@@ -27,7 +27,7 @@ from attnproof.theorems.definitions.attention import attention
 
 __all__ = ["against_peers"]
 
-TOKENS, VECTORS, ELEMENTS, TOGETHER, ROUNDS = 1_024, 21, 20, 5, 7
+TOKENS, VECTORS, ELEMENTS, TOGETHER, ROUNDS = 1_024, 21, 20, 10, 25
 KERNEL = "scaled_dot_product_attention (flash)"
 
 

@@ -26,7 +26,10 @@ from ..profile import FULL_BLOCK
 from ..told import place_of
 from ..walk import Where
 
-__all__ = ["Compared", "answers_each_alone", "judged", "none_is_alone", "queries_moved"]
+__all__ = [
+    "Compared", "answers_each_alone", "judged", "none_is_alone", "queries_moved",
+    "reads_as_given",
+]  # fmt: skip
 
 Compared = tuple[str, Tensor, Tensor, Where]
 
@@ -43,12 +46,25 @@ def none_is_alone(queries: int, dtype: torch.dtype = torch.float32) -> bool:
     return queries > 0 and (single or queries % FULL_BLOCK == 0)
 
 
+def reads_as_given(side: Term) -> bool:
+    """Whether a side is one call, whose queries are given and not computed.
+
+    Products of matrices and functions may round a row otherwise among other rows.
+    """
+    found = _by_query(side)
+    return found is not None and all(
+        part[0].op == "var"
+        for part, axis in zip(found[1:], ROW_AXIS[found[0]], strict=True)
+        if axis is not None
+    )
+
+
 def queries_moved(claim: Claim) -> bool:
     """Whether call(Q[τ], K, V, ..) = call(Q, K, V, ..)[τ], or the other way round."""
     if claim.relation != "=" or claim.right is None:
         return False
     left, right = _by_query(claim.left), _by_query(claim.right)
-    return left is not None and left == right
+    return left is not None and left == right and reads_as_given(claim.left)
 
 
 def _by_query(side: Term) -> tuple[Any, ...] | None:

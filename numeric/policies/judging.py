@@ -20,7 +20,13 @@ from ..profile import Profile
 from ..rounded import Rounded
 from ..told import HEADS, place_of
 from ..walk import Where
-from .bitwise import Compared, answers_each_alone, none_is_alone, queries_moved
+from .bitwise import (
+    Compared,
+    answers_each_alone,
+    none_is_alone,
+    queries_moved,
+    reads_as_given,
+)
 from .bitwise import judged as bits
 from .directions import seen
 from .probabilistic import chance, probable
@@ -89,7 +95,7 @@ class Judging:
         whole = length_value(side.shape[-2], self.task.sizes) if side.ndim > 1 else 1
         alone = computed[0].shape[-2] if side.ndim > 1 else 1
         regular = all(none_is_alone(count, self.profile.dtype) for count in (whole, alone))
-        if again is not None and regular:
+        if again is not None and regular and reads_as_given(side):
             self.bits.append(("rows computed alone and in the whole", computed[0], again, where))
         if self.alone and regular and len(computed) == 2 and queries_moved(self.claim):
             self.bits.append(("queries in another order", computed[0], computed[1], where))

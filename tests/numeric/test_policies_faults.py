@@ -13,7 +13,7 @@ from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import implementations
-from attnproof.numeric.policies.bitwise import queries_moved
+from attnproof.numeric.policies.bitwise import queries_moved, reads_as_given
 from attnproof.numeric.policies.calculus import SpreadArithmetic
 from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
 from attnproof.numeric.policies.weights import attended, kernel_of
@@ -152,6 +152,18 @@ def test_queries_in_another_order_are_equal_bit_for_bit() -> None:
     skipped = judged(PAIRS, "eager", "float32", scale="small")["bitwise"]
     assert skipped.status == "skipped"
     assert skipped.told
+
+
+def test_queries_that_are_computed_may_round_otherwise_alone() -> None:
+    def body(Q: Any, K: Any, V: Any, W: Any, tau: Any) -> Any:
+        return equal(attention((Q @ W)[tau], K, V), attention(Q @ W, K, V)[tau])
+
+    givens = {"W": real(ell, ell), "tau": permutation(r)}
+    givens |= {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
+    claim = stated(givens, body).claims[""]
+    assert not reads_as_given(claim.left)
+    assert not queries_moved(claim)
+    assert reads_as_given(PAIRS.claims[""].right)
 
 
 def by_place(q: Any, k: Any, v: Any) -> Any:
