@@ -24,7 +24,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 tests: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS)
 
 schema: $(VENV)/.run
 	$(BIN)/attnproof schema > attnproof/schema.json.new
@@ -37,6 +37,8 @@ schema: $(VENV)/.run
 	mv attnproof/trials_schema.json.new attnproof/trials_schema.json
 	$(BIN)/attnproof schema --sweep > attnproof/sweep_schema.json.new
 	mv attnproof/sweep_schema.json.new attnproof/sweep_schema.json
+	$(BIN)/attnproof schema --code > attnproof/code_schema.json.new
+	mv attnproof/code_schema.json.new attnproof/code_schema.json
 
 $(VENV)/.made: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -46,7 +48,7 @@ $(VENV)/.made: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.run: $(VENV)/.made
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[zoo]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[transformers]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.made

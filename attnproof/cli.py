@@ -44,6 +44,8 @@ from .options import (
     options_of,
 )  # fmt: skip
 from .precision_commands import register as register_precision
+from .real_code.commands import list_code_laws
+from .real_code.commands import register as register_real_code
 from .scale_commands import register as register_scale
 from .sharded_command import register as register_sharded
 from .sweep_commands import register as register_sweep
@@ -90,9 +92,14 @@ def list_theorems(
         bool, typer.Option("--encodings", help="The encodings and the laws instead.")
     ] = False,
     encoding: EncodingFiles = None,
+    code_laws: Annotated[
+        bool, typer.Option("--code-laws", help="The laws of real code instead.")
+    ] = False,
     theorems: Folders = None,
 ) -> int:
-    """The theorems, by subject, and the documents; or the encodings and their laws."""
+    """The theorems, by subject, and the documents; or encodings, or the laws of code."""
+    if code_laws:
+        return list_code_laws()
     if encodings or encoding:
         return list_encodings(encoding or ())
     from .listing import list_catalogue
@@ -262,6 +269,7 @@ def _ended(results: Results, json: Path | None, html: Path | None) -> int:
 register(app)
 register_calibrate(app)
 register_precision(app)
+register_real_code(app)
 register_scale(app)
 register_sharded(app)
 register_sweep(app)
@@ -273,18 +281,20 @@ def schema(
     table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
     trials: Annotated[bool, typer.Option("--trials", help="Of the tables of trials.")] = False,
     of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
     calibration: Annotated[
         bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
     ] = False,
 ) -> int:
     """The JSON schema of the record."""
     from .card_records import table_schema_text
+    from .real_code.records import code_schema_text
     from .records import schema_text
     from .sweeping.records import sweep_schema_text
     from .trial_records import trials_schema_text
 
     text = trials_schema_text if trials else table_schema_text if table else schema_text
-    text = sweep_schema_text if of_sweep else text
+    text = sweep_schema_text if of_sweep else code_schema_text if code else text
     if calibration:
         from .numeric.calibration.record import calibration_schema_text as text
     print(text(), end="")

@@ -1,9 +1,12 @@
-"""For authors of encodings: checks to call in one's own tests, and inputs to draw.
+"""Checks to call in one's own tests, of encodings and of PyTorch code, and inputs to draw.
 
 >>> from attnproof.encodings.rope import Rope
 >>> from attnproof.testing import check_encoding
 >>> check_encoding(Rope, ["relative"]).cell("rope", "relative").verdict
 'proved'
+
+``assert_rotary``, ``assert_attention`` and the others check real code, and fail for the first law
+that it breaks; they stand in :mod:`attnproof.real_code.asserting`.
 """
 
 from __future__ import annotations
@@ -19,6 +22,21 @@ from .card_records import CellRecord, TableRecord
 from .cells import decided
 from .conformance import NotAnEncoding, disagreement, require_encoding
 from .laws import LAWS
+from .real_code.asserting import (
+    CodeBreaksLaw,
+    assert_additive,
+    assert_attention,
+    assert_bias,
+    assert_equivariant,
+    assert_mask,
+    assert_rotary,
+    check_additive,
+    check_attention,
+    check_bias,
+    check_equivariant,
+    check_mask,
+    check_rotary,
+)  # fmt: skip
 from .registry import BUILT_IN
 from .shapes import require_shapes
 
@@ -26,7 +44,12 @@ if TYPE_CHECKING:
     from .encoding import Encoding
     from .encoding_law import EncodingLaw
 
-__all__ = ["LawBroken", "NotAnEncoding", "check_encoding", "contents", "lengths", "positions"]
+__all__ = [
+    "CodeBreaksLaw", "LawBroken", "NotAnEncoding", "assert_additive", "assert_attention",
+    "assert_bias", "assert_equivariant", "assert_mask", "assert_rotary", "check_additive",
+    "check_attention", "check_bias", "check_encoding", "check_equivariant", "check_mask",
+    "check_rotary", "contents", "lengths", "positions",
+]  # fmt: skip
 
 ALWAYS = "travels-with-tokens"
 SEEDS = 3

@@ -18,6 +18,7 @@ from .rules import nonzero
 from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
 from .stack_induction import by_definition, by_induction, unfoldings
 from .terms import Term, postorder
+from .unrolling import longest_written_out
 from .ways import NotProved, angle_units, normalisers, split_options
 
 __all__ = ["Meeting", "NotProved", "axis_cover", "derive", "places", "split_options"]
@@ -150,7 +151,7 @@ def _rational(a: Term, b: Term) -> Derivation | None:
 def axis_cover(length: Term, splits: dict[Term, Split]) -> tuple[object, ...]:
     """The index patterns for one axis: literal, split where the statement splits it, or whole."""
     count = number_of(length)
-    if count is not None and count <= 8:
+    if count is not None and count <= longest_written_out():
         return ("each",)
     kind, size = splits.get(length, ("", ZERO))
     if kind == "digits":

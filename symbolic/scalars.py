@@ -154,9 +154,16 @@ def integer(term: Term) -> Term:
 
 
 def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
-    """(a, b) with ``term = a·unit + b``, where b collects the monomials unit does not divide."""
+    """(a, b) with ``term = a·unit + b``, where b collects the monomials unit does not divide.
+
+    Of a unit that is a sum, such as A + B, the first monomial of the highest degree decides.
+    """
     divisor = _expand(unit)
-    if len(divisor) != 1:
+    if len(divisor) > 1:
+        lead = max(divisor, key=lambda m: (len(m), [t.key for t in m]))
+        whole, _ = split_integer(term, mul(num(divisor[lead]), *lead))
+        return whole, integer(add(term, mul(num(-1), whole, unit)))
+    if not divisor:
         return ZERO, integer(term)
     ((factors, scale),) = divisor.items()
     quotient: Polynomial = {}
@@ -239,16 +246,35 @@ def is_integer(term: Term) -> bool:
 
 
 def index_range(atom: Term) -> Term | None:
-    """The length an index atom stays below: an index, or an entry of an index array.
+    """The length an index atom stays below: an index, an entry of an index array, or a digit.
 
     An outcome of an experiment is no number.
     What stands in an index array outside of its axis is nothing that is known.
     """
     if atom.op == "index":
         return None if atom.args[0].op == "space" else atom.args[0]
+    if atom.op in ("floor_divide", "remainder") and not atom.shape:
+        return _digit_range(atom)
     array = index_array(atom)
     inside = array is not None and below(atom.args[1], atom.args[0].shape[0])
     return array.args[0] if array is not None and inside else None
+
+
+def _digit_range(atom: Term) -> Term | None:
+    """What ⌊j/k⌋ and j mod k stay below, for a natural number j and a length k >= 1.
+
+    j mod k < k; and ⌊j/k⌋ < m where j < m·k.
+    """
+    number, width = atom.args
+    if not (is_count(width) and always_less(ZERO, width)):
+        return None
+    if not (is_integer(number) and always_less(num(-1), number)):
+        return None
+    if atom.op == "remainder":
+        return width
+    length = index_range(number)
+    blocks, rest = split_integer(length, width) if length is not None else (ZERO, ONE)
+    return blocks if rest is ZERO else None
 
 
 def index_array(t: Term) -> Term | None:

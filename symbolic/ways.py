@@ -11,6 +11,7 @@ from .normal_form.normaliser import Normaliser, Split
 from .normal_form.polynomial import Monomial, expand
 from .scalars import integer, mul, num, number_of
 from .terms import Term, postorder
+from .unrolling import USUAL, longest_written_out
 
 __all__ = ["NotProved", "angle_units", "normalisers", "split_options"]
 
@@ -54,7 +55,7 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
     found: dict[Term, dict[Split, None]] = {}
 
     def note(length: Term, kind: str, size: Term) -> None:
-        if number_of(length) is None and size is not length:
+        if _is_kept_whole(length) and size is not length:
             found.setdefault(length, {}).setdefault((kind, size))
 
     for part in {p: None for t in terms for p in postorder(t)}:
@@ -77,3 +78,9 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
             note(length, "cut", part.args[0].shape[part.data])
     choices = [[(length, split) for split in splits] for length, splits in found.items()]
     return [dict(choice) for choice in list(product(*choices))[:6]]
+
+
+def _is_kept_whole(length: Term) -> bool:
+    """Whether an axis is no literal one; of a program, whether it is too long to be written out."""
+    count, most = number_of(length), longest_written_out()
+    return count is None or (most < USUAL and count > most)

@@ -13,6 +13,7 @@ from ..scalars import (
     ONE,
     ZERO,
     add,
+    index_range,
     is_integer,
     mul,
     num,
@@ -141,6 +142,8 @@ def division(norm: Normaliser, t: Term) -> Derivation:
     if not u.finite or not positive(y) or any(a.op == "index" for m in expand(x) for a, _ in m):
         return first
     if u.op == "remainder":
+        if any(index_range(a) is not None for m in expand(x) for a, _ in m):
+            return first  # a digit of an index is one that certainly stays below y
         return chain(first, norm.at("remainder", u))
     if x.op == "floor_divide" and positive(x.args[1]) and is_integer(y):
         flat_ = make("floor_divide", (x.args[0], norm(mul(x.args[1], y)).right))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..derivation import Derivation
 from ..scalars import ONE, ZERO, integer, mul, number_of, split_integer
 from ..terms import Term, free, instantiate, postorder
+from ..unrolling import longest_written_out
 from .components import component
 from .equations import chain, inside, rewrite, under
 from .nests import opened_index
@@ -27,7 +28,7 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     """The normal form of a sum."""
     length = t.args[0]
     count = number_of(length)
-    if count is not None and count <= 8:
+    if count is not None and count <= longest_written_out():
         return norm.at("unroll", t)
     if integer(length) is not length:
         return norm.then(inside(t, [(0, rewrite("integer", length))]))

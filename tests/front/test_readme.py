@@ -78,13 +78,33 @@ def test_the_card_of_the_readme_is_what_its_command_prints(
 ) -> None:
     (text,) = re.findall(r"a file `falling\.py`:\n\n```python\n(.*?)```", readme, re.DOTALL)
     ((command, printed),) = re.findall(
-        r"```console\n\$ attnproof (.*?)\n(.*?)```", readme, re.DOTALL
+        r"```console\n\$ attnproof (card.*?)\n(.*?)```", readme, re.DOTALL
     )
     (tmp_path / "falling.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     assert main(command.split()) == 0
     assert shown(capsys.readouterr().out) == shown(printed)
+
+
+def test_the_check_of_real_code_is_what_its_command_prints(
+    readme: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another processor the last digits are others, so that only words are compared."""
+    pytest.importorskip("transformers")
+    ((command, printed),) = re.findall(
+        r"```console\n\$ attnproof (check(?:[^\n]*\\\n)*[^\n]*)\n(.*?)```", readme, re.DOTALL
+    )
+    assert readme.index(command) < readme.index("## Add a theorem")
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(command.replace("\\\n", " ").split()) == 1
+    assert wordy(capsys.readouterr().out) == wordy(printed)
+    assert wordy(printed) != wordy(printed.replace("broken", "proved"))
+
+
+def wordy(text: str) -> list[str]:
+    """The words of an output, without its numbers."""
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", text).split()
 
 
 def shown(text: str) -> list[str]:

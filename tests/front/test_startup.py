@@ -24,7 +24,11 @@ def loaded(root: Path, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["claims", "--help"], ["list"], ["--version"]]
+    "arguments",
+    [
+        ["--help"], ["run", "--help"], ["claims", "--help"], ["check", "--help"],
+        ["identify", "--help"], ["list"], ["list", "--code-laws"], ["--version"],
+    ],
 )
 def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> None:
     assert loaded(root, *arguments) == set()
@@ -33,6 +37,14 @@ def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> N
 def test_this_test_can_fail(root: Path, write_theorem: WriteTheorem, true_theorem: str) -> None:
     path = write_theorem("loads_sympy", f"import sympy\n{true_theorem}")
     assert "sympy" in loaded(root, "list", "--theorems", str(path))
+
+
+def test_the_command_line_itself_loads_no_records(root: Path) -> None:
+    code = f"import attnproof.cli; {LOADED}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert not (HEAVY | {"pydantic"}) & set(done.stderr.split())
 
 
 def test_importing_the_package_loads_nothing_heavy(root: Path) -> None:

@@ -26,7 +26,7 @@ ALLOWED = {
     },
     "numeric": {
         "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
-        "array_api_compat", "flint", "pydantic", "transformers",
+        "array_api_compat", "flint", "pydantic", "sympy", "transformers",
     },
 }  # fmt: skip
 

@@ -1,0 +1,69 @@
+"""A thin pytest plugin: options for the assertions of :mod:`attnproof.testing`, and their verdicts.
+
+``--attnproof-seed``, ``--attnproof-dtype`` and ``--attnproof-device`` say where inputs come from.
+Each law that an ``assert_*`` or ``check_*`` looked at is a property of its test in JUnit XML, as
+``attnproof.NAME.LAW`` with the verdict.  Nothing heavy is loaded here.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+
+import pytest
+
+from . import __version__
+from .real_code.listening import AT_WORK, Run
+
+__all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_protocol"]
+
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of a run."""
+    group = parser.getgroup("attnproof", "laws of attention and position encodings")
+    group.addoption(
+        "--attnproof-seed", type=_seed, default=0, metavar="N", help="Of every random input."
+    )
+    group.addoption(
+        "--attnproof-dtype", choices=DTYPES, default="float32", help="What inputs are drawn in."
+    )
+    group.addoption(
+        "--attnproof-device", default="cpu", metavar="auto|cpu|cuda|mps",
+        help="Where inputs are put.",
+    )  # fmt: skip
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"wanted a whole number from 0 on, got {text!r}")
+    return int(text)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """One line: what the assertions draw from."""
+    run = _run(config)
+    return f"attnproof {__version__}: seed {run.seed}, {run.dtype}, {run.device}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let the assertions of this test know the run, and keep what they find."""
+
+    def heard(name: str, verdict: str) -> None:
+        item.user_properties.append((name, verdict))
+
+    run = _run(item.config)
+    token = AT_WORK.set(Run(run.seed, run.dtype, run.device, heard))
+    try:
+        return (yield)
+    finally:
+        AT_WORK.reset(token)
+
+
+def _run(config: pytest.Config) -> Run:
+    option = config.getoption
+    return Run(
+        option("--attnproof-seed"), option("--attnproof-dtype"), option("--attnproof-device")
+    )

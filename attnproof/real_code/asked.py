@@ -1,0 +1,60 @@
+"""What is asked of some code, as plain data that can be handed to another process."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict, dataclass
+
+__all__ = ["KINDS", "LEGS", "Asked"]
+
+KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
+LEGS = ("measured", "identity", "exact", "traced")
+"""In the order they run: what is quick, and says most of wrong code, comes first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One target and how it is looked at; ``laws`` empty means all that its kind has.
+
+    >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
+    'attnproof check rope.py::turn --as rotary --law norm --seed 3'
+    """
+
+    target: str
+    kind: str = ""
+    declared: str = ""
+    laws: tuple[str, ...] = ()
+    seed: int = 0
+    dtypes: tuple[str, ...] = ("float32",)
+    device: str = "cpu"
+    legs: tuple[str, ...] = LEGS
+
+    def again(self, law: str, dtype: str = "") -> str:
+        """The command that shows one law again; the call, for code that has no name in a file."""
+        if self.target.startswith("<"):
+            more = f", declared={self.declared!r}" if self.declared else ""
+            name = "equivariant" if self.kind == "layer" else self.kind
+            kind, where = dtype or self.dtypes[0], f", device={self.device!r}"
+            return (
+                f"attnproof.testing.check_{name}({self.target[1:-1]}, laws=[{law!r}]{more}, "
+                f"seed={self.seed}, dtype={kind!r}{where if self.device != 'cpu' else ''})"
+            )
+        words = ["attnproof", "check", self.target]
+        words += ["--as", self.kind] * bool(self.kind)
+        words += ["--declare", self.declared] * bool(self.declared)
+        words += ["--law", law, "--seed", str(self.seed)]
+        words += ["--dtype", dtype] * (dtype not in ("", "float32"))
+        words += ["--device", self.device] * (self.device != "cpu")
+        return shlex.join(words)
+
+    def text(self) -> str:
+        """The same as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> Asked:
+        """What :meth:`text` wrote."""
+        told = json.loads(text)
+        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs")}
+        return cls(**{**told, **lists})

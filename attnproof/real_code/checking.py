@@ -1,0 +1,189 @@
+"""Looking at code on every leg, each by itself: what fails on one loses nothing of another.
+
+What is found is told as events, plain dictionaries, as soon as it is found: another process may
+listen, and go on when this one is killed.
+
+==========  ====================================================================
+event       further keys
+==========  ====================================================================
+adapted     name, kind, adapted (how the code is called), file
+begins      leg, law (empty where a leg looks at all laws at once)
+found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has it
+traced      operations, guards, unread, why
+identity    kind, sentence, parts, answers, numbers
+leg         leg, why (it did not come to its end; empty if it did), seconds
+==========  ====================================================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..numeric.programs.finding import Finding, Seen
+from ..numeric.programs.laws import laws_of
+from .plain import number, plain, raised
+
+if TYPE_CHECKING:
+    from ..numeric.programs.identity import Identity
+    from ..numeric.programs.subjects import Subject
+    from ..numeric.traced import Traced
+    from .asked import Asked
+
+__all__ = ["Event", "Tell", "adapted", "look"]
+
+Event = dict[str, Any]
+Tell = Callable[[Event], None]
+
+
+def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
+    """The code with its one call.  Raises ``NoAdapter`` if none fits, or what the code raises."""
+    from ..numeric.programs.adapting import adapt
+    from ..numeric.programs.declared import parse
+
+    declared = parse(asked.declared) if asked.declared else None
+    subject = adapt(thing, kind=asked.kind or None, declared=declared, name=name)
+    tell({
+        "event": "adapted", "name": name, "kind": subject.kind, "adapted": subject.adapted,
+        "file": file,
+    })  # fmt: skip
+    return subject
+
+
+def look(subject: Subject, asked: Asked, tell: Tell) -> None:
+    """Look at the code on the legs that are asked for."""
+    legs = {"measured": _measured, "identity": _identity, "exact": _exact, "traced": _traced}
+    for leg in asked.legs:
+        start, why = perf_counter(), ""
+        try:
+            with _quiet():
+                legs[leg](subject, asked, tell)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
+            why = raised(error).removeprefix("the code ")  # it may be the leg itself
+        tell({"event": "leg", "leg": leg, "why": why, "seconds": perf_counter() - start})
+
+
+def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
+    """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
+    import torch
+
+    from ..numeric.devices import chosen
+    from ..numeric.probes.base import Draw
+    from ..numeric.probes.examine import examine
+
+    where = str(chosen(asked.device))
+    for name in asked.dtypes:
+        draw = Draw(asked.seed, getattr(torch, name), where)
+        for law in _laws(subject, asked):
+            find = partial(examine, subject, (draw,), (law,))
+            _law(law, "measured", asked, tell, name, where, find)
+
+
+def _exact(subject: Subject, asked: Asked, tell: Tell) -> None:
+    """The same code on numbers of a finite field, law by law."""
+    from ..numeric.duck import exact
+
+    for law in _laws(subject, asked):
+        find = partial(exact, subject, (law,), asked.seed)
+        _law(law, "exact", asked, tell, "residues", "cpu", find)
+
+
+def _law(
+    law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
+    find: Callable[[], Iterable[Finding]],
+) -> None:  # fmt: skip
+    tell({"event": "begins", "leg": leg, "law": law})
+    start = perf_counter()
+    try:
+        found = tuple(find())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
+        found = (
+            Finding(law, leg, "undecided", raised(error), seed=asked.seed, dtype=dtype,
+                    device=device, seconds=perf_counter() - start),
+        )  # fmt: skip
+    for one in found:
+        tell(_found(one))
+
+
+def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
+    """The proofs about the graph of operations; it is traced once for all laws."""
+    from ..numeric.traced import prove
+
+    tell({"event": "begins", "leg": "traced", "law": ""})
+    told: list[Finding] = []
+
+    def heard(one: Finding) -> None:
+        told.append(one)
+        tell(_found(one))
+
+    traced: Traced = prove(subject, _laws(subject, asked), heard)
+    for one in traced.findings:
+        if one not in told:
+            tell(_found(one))
+    tell({
+        "event": "traced", "operations": int(traced.operations), "why": str(traced.why),
+        "guards": [str(guard) for guard in traced.guards],
+        "unread": [str(name) for name in traced.unread],
+    })  # fmt: skip
+
+
+def _identity(subject: Subject, asked: Asked, tell: Tell) -> None:
+    """What the code is."""
+    import torch
+
+    from ..numeric.devices import chosen
+    from ..numeric.identify import identify
+    from ..numeric.probes.base import Draw
+
+    tell({"event": "begins", "leg": "identity", "law": ""})
+    draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
+    tell({"event": "identity", **_identified(identify(subject, draw))})
+
+
+def _identified(found: Identity) -> Event:
+    return {
+        "kind": found.kind, "sentence": found.sentence, "answers": list(found.answers),
+        "parts": [{**asdict(part), "value": plain(part.value)} for part in found.parts],
+        "numbers": {name: [number(x) for x in all_] for name, all_ in found.numbers.items()},
+    }  # fmt: skip
+
+
+def _laws(subject: Subject, asked: Asked) -> tuple[str, ...]:
+    """The laws of this kind of code that are asked about."""
+    every = (law.id for law in laws_of(subject.kind))
+    return tuple(law for law in every if not asked.laws or law in asked.laws)
+
+
+def _found(one: Finding) -> Event:
+    told = {f.name: getattr(one, f.name) for f in fields(one)}
+    told |= {
+        "error": number(one.error), "bound": number(one.bound), "why": str(one.why),
+        "witness": _seen(one.witness) if one.witness is not None else None,
+        "sizes": {str(name): int(size) for name, size in one.sizes.items()},
+        "assuming": [str(guard) for guard in one.assuming],
+    }  # fmt: skip
+    return {"event": "found", "finding": told}
+
+
+def _seen(witness: Seen) -> Event:
+    def side(told: tuple[str, Any]) -> Event:
+        return {"words": str(told[0]), "value": plain(told[1])}
+
+    return {
+        "inputs": plain(dict(witness.inputs)), "here": side(witness.here),
+        "there": side(witness.there), "difference": number(witness.difference),
+        "allowed": number(witness.allowed), "certified": bool(witness.certified),
+    }  # fmt: skip
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the code warns of is no verdict, and must not become an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,147 @@
+"""From events to the record of one target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..numeric.programs.laws import CODE_LAWS, CodeLaw, laws_of
+from .asked import Asked
+from .combining import combined
+from .plain import readable
+from .records import (
+    CodeRecord,
+    FindingRecord,
+    IdentityRecord,
+    LawOfCodeRecord,
+    LegRecord,
+    PartRecord,
+    SeenRecord,
+    SideRecord,
+    TracedRecord,
+)  # fmt: skip
+
+__all__ = ["Collected"]
+
+NOT_REACHED = "it was not reached"
+
+
+class Collected:
+    """What was heard of one target so far."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self.name = self.kind = self.adapted = self.file = self.torch = self.why = ""
+        self.findings: list[FindingRecord] = []
+        self.legs: list[LegRecord] = []
+        self.traced: TracedRecord | None = None
+        self.identity: IdentityRecord | None = None
+        self.at = ("", "")  # the leg and the law that were begun last
+        self.does = "starting"
+        self.ended = False
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Take in one event.  Raises ``KeyError`` or ``ValidationError`` for what is none."""
+        told = {name: value for name, value in event.items() if name != "event"}
+        match event["event"]:
+            case "ready":
+                self.torch = str(told["torch"])
+            case "adapted":
+                for name in ("name", "kind", "adapted", "file"):
+                    setattr(self, name, readable(str(told[name])))
+            case "begins":
+                self.at = (str(told["leg"]), str(told["law"]))
+                self.does = str(told.get("does", ""))
+            case "found":
+                self.findings.append(_finding(told["finding"]))
+            case "traced":
+                self.traced = TracedRecord(
+                    operations=told["operations"], guards=tuple(told["guards"]),
+                    unread=tuple(told["unread"]), why=told["why"],
+                )  # fmt: skip
+            case "identity":
+                self.identity = _identity(told)
+            case "leg":
+                self.legs.append(LegRecord(**told))
+            case "refused":
+                self.why = str(told["why"])
+            case "ended":
+                self.ended = True
+            case other:
+                raise KeyError(other)
+
+    @property
+    def laws(self) -> tuple[CodeLaw, ...]:
+        """The laws that are asked about, as far as the kind of the code is known."""
+        asked = self.asked.laws
+        if not self.kind or set(self.asked.legs) <= {"identity"}:
+            return ()
+        if asked:
+            return tuple(law for law in CODE_LAWS if law.id in asked)
+        return laws_of(self.kind)
+
+    @property
+    def expected(self) -> int:
+        """How many laws there are to look at on the legs that go law by law."""
+        mine = sum(self.kind in law.about for law in self.laws)
+        asked = self.asked
+        return mine * (len(asked.dtypes) * ("measured" in asked.legs) + ("exact" in asked.legs))
+
+    def lost(self, why: str) -> None:
+        """The law that was looked at last has this for a finding: it came to no end."""
+        leg, law = self.at
+        if law:
+            self.findings.append(
+                FindingRecord(
+                    law=law, leg="exact" if leg == "exact" else "measured", verdict="undecided",
+                    why=why, error=None, bound=None, witness=None, seed=self.asked.seed,
+                    dtype=self.asked.dtypes[0], device=self.asked.device, sizes={}, assuming=(),
+                    seconds=0.0,
+                )
+            )  # fmt: skip
+
+    def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
+        """The record of what was heard; what was not reached is named there."""
+        asked = self.asked
+        over = self.ended or any(leg.leg == "measured" for leg in self.legs)
+        rows = [self._row(law, over=over) for law in self.laws]
+        missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
+        return CodeRecord(
+            target=asked.target, name=self.name, file=self.file, kind=self.kind or asked.kind,
+            adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
+            device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
+            traced=self.traced, legs=tuple(self.legs), why=self.why, stopped=stopped,
+            unfinished=missing, said=said, torch=self.torch, seconds=seconds,
+        )  # fmt: skip
+
+    def _row(self, law: CodeLaw, *, over: bool) -> LawOfCodeRecord:
+        found = [one for one in self.findings if one.law == law.id]
+        broken = next((one for one in found if one.verdict == "broken"), None)
+        known = broken.dtype if broken is not None and broken.leg == "measured" else ""
+        again = self.asked.again(law.id, known)
+        row = combined(law, found, again, named=law.id in self.asked.laws)
+        if self.kind not in law.about:
+            told = f"it is a law of {' and '.join(law.about)} code, and this is {self.kind} code"
+            return row.model_copy(update={"why": told})
+        if not over and not found:
+            return row.model_copy(update={"verdict": "undecided", "why": NOT_REACHED})
+        return row
+
+
+def _finding(told: dict[str, Any]) -> FindingRecord:
+    seen = told["witness"]
+    known = {name: told[name] for name in FindingRecord.model_fields}
+    known |= {
+        "assuming": tuple(told["assuming"]),
+        "witness": None if seen is None else SeenRecord(
+            **{**seen, "here": SideRecord(**seen["here"]), "there": SideRecord(**seen["there"])}
+        ),
+    }  # fmt: skip
+    return FindingRecord(**known)
+
+
+def _identity(told: dict[str, Any]) -> IdentityRecord:
+    return IdentityRecord(
+        kind=told["kind"], sentence=told["sentence"], answers=tuple(told["answers"]),
+        parts=tuple(PartRecord(**part) for part in told["parts"]),
+        numbers={name: tuple(all_) for name, all_ in told["numbers"].items()},
+    )  # fmt: skip

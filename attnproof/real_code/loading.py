@@ -1,0 +1,220 @@
+"""Finding code by name: ``path/to/file.py::name`` or ``package.module::Name``.
+
+Loading a file runs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..outside import imported
+from .plain import one_line
+
+__all__ = ["CannotLoad", "Loaded", "load", "require_target", "split"]
+
+PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
+WANTED = "FILE.py::NAME or package.module::NAME"
+SHOWN = 8  # names that are offered
+
+
+class CannotLoad(Exception):
+    """There is no code under this name: what was wanted, what came, what to do."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Code that was found, its name, and the file that it stands in."""
+
+    thing: Any
+    name: str
+    file: str
+
+
+def split(target: str) -> tuple[str, str]:
+    """The file or module, and the name in it.
+
+    >>> split("models/rope.py::Rope.forward")
+    ('models/rope.py', 'Rope.forward')
+    """
+    place, colons, name = target.rpartition("::")
+    if not colons:
+        place, name = target, ""
+    if not place:
+        raise CannotLoad(f"wanted {WANTED}, got {target!r}")
+    return place, name
+
+
+def require_target(target: str) -> None:
+    """Refuse, before anything is run, a target that names no file or nothing in it."""
+    place, name = split(target)
+    if _is_path(place):
+        path = Path(place)
+        if path.is_dir():
+            raise CannotLoad(f"wanted {WANTED}, got the folder {place}; name a file in it")
+        if not path.exists():
+            raise CannotLoad(f"wanted {WANTED}, got {place}, which is not there; check the path")
+        if path.suffix != ".py":
+            raise CannotLoad(f"wanted {WANTED}, got {place}, which is not a Python file")
+        if not name:
+            raise CannotLoad(f"wanted {WANTED}, got {target!r}; {_names_in(path)}")
+    elif not name:
+        raise CannotLoad(f"wanted {WANTED}, got {target!r}; write ::NAME behind it")
+
+
+def load(target: str) -> Loaded:
+    """The code of this name.
+
+    Raises :class:`CannotLoad` where there is none, where its file raises, and for what is no
+    callable.
+    """
+    require_target(target)
+    place, name = split(target)
+    path = Path(place) if _is_path(place) else None
+    try:
+        module = _of_file(path) if path is not None else _of_name(place)
+    except CannotLoad:
+        raise
+    except (Exception, SystemExit) as error:  # a file may raise anything
+        raise CannotLoad(f"{place} cannot be imported: {_failure(error, path)}") from error
+    thing = _named(module, name, place)
+    if not _fits(thing):
+        raise CannotLoad(
+            f"wanted a function, a class or a module that can be called, got {target}, "
+            f"which is {_article(type(thing).__name__)}{_callables(module)}"
+        )
+    return Loaded(thing, name, _file(thing, module))
+
+
+def _fits(thing: Any) -> bool:
+    """Whether it is something that code can be: what can be called, a config, or a subject."""
+    if callable(thing):
+        return True
+    from ..numeric.programs.adapters.transformers import is_config
+    from ..numeric.programs.subjects import Subject
+
+    return isinstance(thing, Subject) or is_config(thing)
+
+
+def _is_path(place: str) -> bool:
+    return place.endswith(".py") or "/" in place or "\\" in place or Path(place).is_dir()
+
+
+def _of_file(path: Path) -> ModuleType:
+    """The module of a file; one that stands in a package is imported as a part of it."""
+    folder = path.resolve().parent
+    parts = [path.stem]
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    _reach(folder)
+    if len(parts) == 1:
+        return imported(path, PREFIX)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return importlib.import_module(".".join(parts))
+
+
+def _of_name(name: str) -> ModuleType:
+    _reach(Path.cwd())
+    try:
+        there = importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if not name.startswith(error.name or " "):
+            raise  # something that it imports is missing
+        there = False
+    except ValueError:  # a module without a specification, such as __main__
+        there = False
+    if not there:
+        raise CannotLoad(
+            f"wanted {WANTED}, got the module {name!r}, which is not installed here and not in "
+            f"{Path.cwd()}"
+        )
+    return importlib.import_module(name)
+
+
+def _reach(folder: Path) -> None:
+    """Let the code import what stands beside it, as it could if it were run there."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _named(module: ModuleType, name: str, place: str) -> Any:
+    thing: Any = module
+    for part in name.split("."):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            raise CannotLoad(f"there is no {name!r} in {place}; {_near(module, name)}") from None
+    return thing
+
+
+def _near(module: ModuleType, name: str) -> str:
+    own = _own(module)
+    near = get_close_matches(name, own, n=3, cutoff=0.5)
+    near = near or [other for other in own if name.lower() in other.lower()][:3]
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"it has {', '.join(own[:SHOWN]) or 'nothing that can be called'}"
+
+
+def _callables(module: ModuleType) -> str:
+    own = _own(module)
+    return f"; {', '.join(own[:SHOWN])} can be called" if own else ""
+
+
+def _own(module: ModuleType) -> list[str]:
+    """What a module can be called for: its own functions and classes, and its instances."""
+    return [
+        name for name, value in vars(module).items()
+        if callable(value) and not name.startswith("_")
+        and getattr(value, "__module__", module.__name__) == module.__name__
+    ]  # fmt: skip
+
+
+def _names_in(path: Path) -> str:
+    """The functions and classes of a file, without running it."""
+    import ast
+
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return "write ::NAME behind it"
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    names = [n.name for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
+    return f"write ::NAME behind it, such as {', '.join(f'::{n}' for n in names[:SHOWN]) or '::f'}"
+
+
+def _failure(error: BaseException, path: Path | None) -> str:
+    """What a file raised, and at which line of it."""
+    told = one_line(str(error))
+    line: int | None = None
+    if isinstance(error, SyntaxError):
+        told, line = error.msg, error.lineno
+    elif isinstance(error, SystemExit):
+        told = f"it leaves by sys.exit({'' if error.code is None else repr(error.code)})"
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()]
+    mine = mine or [f for f in frames if path is not None and Path(f.filename).name == path.name]
+    line = line or (mine[-1].lineno if mine else None)
+    return f"{type(error).__name__}: {told}" + (f" (line {line})" if line else "")
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
+
+
+def _file(thing: Any, module: ModuleType) -> str:
+    try:
+        return inspect.getfile(thing if inspect.isroutine(thing) or inspect.isclass(thing)
+                               else type(thing))  # fmt: skip
+    except (OSError, TypeError):
+        return getattr(module, "__file__", None) or ""

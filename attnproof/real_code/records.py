@@ -1,0 +1,221 @@
+"""Records of code that was checked: each law with what every leg found, and what the code is."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from .. import __version__
+from ..evidence import Number, Record
+
+__all__ = [
+    "RAISED",
+    "CodeRecord",
+    "CodesRecord",
+    "FindingRecord",
+    "IdentityRecord",
+    "LawOfCodeRecord",
+    "LawVerdict",
+    "LegRecord",
+    "PartRecord",
+    "SeenRecord",
+    "SideRecord",
+    "TracedRecord",
+    "code_schema_text",
+    "codes_record",
+]  # fmt: skip
+
+LawVerdict = Literal["proved", "exact", "measured", "broken", "undecided", "not asked"]
+Leg = Literal["measured", "identity", "exact", "traced"]
+RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
+
+
+class SideRecord(Record):
+    """One of the two sides that should agree."""
+
+    words: str
+    value: JsonValue
+
+
+class SeenRecord(Record):
+    """A witness: inputs for which the law fails, as small as could be found."""
+
+    inputs: dict[str, JsonValue]
+    here: SideRecord
+    there: SideRecord
+    difference: Number
+    allowed: Number = Field(description="What rounding would explain.")
+    certified: bool = Field(description="Whether ball arithmetic bounds the difference from 0.")
+
+
+class FindingRecord(Record):
+    """What one leg found about one law."""
+
+    law: str
+    leg: Leg = Field(description="traced: a proof; exact: finite fields; measured: runs.")
+    verdict: Literal["holds", "broken", "undecided", "not asked"]
+    why: str
+    error: Number | None = Field(description="The largest difference that was met.")
+    bound: Number | None = Field(description="What rounding allows there.")
+    witness: SeenRecord | None
+    seed: int
+    dtype: str
+    device: str
+    sizes: dict[str, int]
+    assuming: tuple[str, ...] = Field(description="Guards under which it is valid.")
+    seconds: float = Field(ge=0)
+
+
+class LawOfCodeRecord(Record):
+    """One law of the code: the verdict of all legs together, and what each of them found."""
+
+    law: str
+    says: str
+    group: str
+    always: bool = Field(description="Code that breaks it is wrong whatever it is meant to be.")
+    verdict: LawVerdict
+    why: str = Field(description="How it is known, in a line.")
+    error: Number | None
+    bound: Number | None
+    assuming: tuple[str, ...] = ()
+    findings: tuple[FindingRecord, ...]
+    again: str = Field(description="What shows it again.")
+
+    @property
+    def shown(self) -> FindingRecord | None:
+        """The finding that breaks it, if one does."""
+        return next((one for one in self.findings if one.verdict == "broken"), None)
+
+
+class PartRecord(Record):
+    """One thing that was read off the code."""
+
+    name: str
+    value: JsonValue
+    words: str
+    evidence: str
+    certain: bool = Field(description="False where other values would fit as well.")
+
+
+class IdentityRecord(Record):
+    """What the code is."""
+
+    kind: str
+    sentence: str
+    parts: tuple[PartRecord, ...]
+    answers: tuple[str, ...]
+    numbers: dict[str, tuple[Number, ...]]
+
+
+class TracedRecord(Record):
+    """What was read of the code's graph of operations."""
+
+    operations: int = Field(ge=0)
+    guards: tuple[str, ...] = Field(description="Conditions under which the graph is the code.")
+    unread: tuple[str, ...] = Field(description="Operations that have no reading.")
+    why: str = Field(description="Why nothing could be traced; empty if something was.")
+
+
+class LegRecord(Record):
+    """One way of looking, and why it did not come to an end, if it did not."""
+
+    leg: Leg
+    why: str
+    seconds: float = Field(ge=0)
+
+
+class CodeRecord(Record):
+    """One target."""
+
+    target: str
+    name: str
+    file: str
+    kind: str
+    adapted: str = Field(description="How the code is called, in words.")
+    declared: str
+    seed: int
+    dtypes: tuple[str, ...]
+    device: str
+    named: tuple[str, ...] = Field(description="The laws that were named; none: all of its kind.")
+    laws: tuple[LawOfCodeRecord, ...]
+    identity: IdentityRecord | None
+    traced: TracedRecord | None
+    legs: tuple[LegRecord, ...]
+    why: str = Field(description="Why the code cannot be run; empty if it can.")
+    stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
+    unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
+    said: str = Field(description="The end of what the code printed.")
+    torch: str
+    seconds: float = Field(ge=0)
+
+    @property
+    def asked(self) -> tuple[LawOfCodeRecord, ...]:
+        """The laws that were asked of it."""
+        return tuple(law for law in self.laws if law.verdict != "not asked")
+
+    @property
+    def broken(self) -> tuple[LawOfCodeRecord, ...]:
+        """The laws that it breaks."""
+        return tuple(law for law in self.laws if law.verdict == "broken")
+
+    @property
+    def unasked(self) -> tuple[LawOfCodeRecord, ...]:
+        """The laws that were named, and could not be asked of this code."""
+        named = (law for law in self.laws if law.law in self.named)
+        return tuple(law for law in named if law.verdict == "not asked")
+
+    @property
+    def raises(self) -> str:
+        """What the code raised first, if it came to no end wherever it was simply run."""
+        ran = [f for law in self.asked for f in law.findings if f.leg == "measured"]
+        ran = [one for one in ran if one.verdict != "not asked"]
+        ended = [one for one in ran if one.verdict != "undecided" or not one.why.startswith(RAISED)]
+        return "" if ended or not ran else ran[0].why
+
+    @property
+    def ok(self) -> bool:
+        """Every law that was asked or named holds, and there was one."""
+        ran = not (self.why or self.stopped or self.unfinished or self.unasked or self.raises)
+        good = all(law.verdict in ("proved", "exact", "measured") for law in self.asked)
+        return ran and bool(self.asked) and good
+
+    def law(self, name: str) -> LawOfCodeRecord:
+        """The law of this id.  Raises ``KeyError`` if the record has none."""
+        return {law.law: law for law in self.laws}[name]
+
+
+class CodesRecord(Record):
+    """All targets of one command."""
+
+    version: Literal[1] = 1
+    made: str = Field(description="When, as an ISO date and time.")
+    attnproof: str
+    python: str
+    codes: tuple[CodeRecord, ...]
+    unfinished: tuple[str, ...] = Field(
+        default=(), description="Targets that an interrupted run did not reach."
+    )
+    seconds: float = Field(ge=0)
+
+
+def codes_record(
+    codes: Sequence[CodeRecord], unfinished: Sequence[str], seconds: float
+) -> CodesRecord:
+    """The record of one command, made now."""
+    return CodesRecord(
+        made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__,
+        python=platform.python_version(), codes=tuple(codes), unfinished=tuple(unfinished),
+        seconds=seconds,
+    )  # fmt: skip
+
+
+def code_schema_text() -> str:
+    """The JSON schema of :class:`CodesRecord`, as it is stored in ``code_schema.json``."""
+    schema = CodesRecord.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

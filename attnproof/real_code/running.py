@@ -1,0 +1,219 @@
+"""Code is run in a process of its own: what never ends is killed, and what is finished is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from .asked import Asked
+from .plain import one_line, readable
+
+if TYPE_CHECKING:
+    from .collecting import Collected
+
+__all__ = ["Child", "Limits", "Stopped", "run"]
+
+# The package is found where this one is; the path is then left to the code that is run.
+BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); import attnproof; "
+    "sys.path.append(sys.path.pop(0)); from attnproof.real_code.worker import main; main()"
+)
+HOME = str(Path(__file__).resolve().parent.parent.parent)
+TAIL = 200  # lines of what code prints that are kept
+WAIT = 0.05
+FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that one step may take (a law, an import), and all of them."""
+
+    law: float = 60.0
+    whole: float = 600.0
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Why the process was at an end before its work was."""
+
+    why: str
+    line: str = ""
+
+
+class Child:
+    """The process in which one target is run, and what is heard of it."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOT, HOME, asked.text()],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        self.heard: queue.Queue[bytes | None] = queue.Queue()
+        self.said: deque[str] = deque(maxlen=TAIL)
+        self.readers = [threading.Thread(target=f, daemon=True) for f in (self._hear, self._say)]
+        for reader in self.readers:
+            reader.start()
+
+    def _hear(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.heard.put(line)
+        self.heard.put(None)
+
+    def _say(self) -> None:
+        assert self.process.stderr is not None
+        while line := self.process.stderr.readline(4096):
+            self.said.append(readable(line.decode(errors="replace").rstrip("\n")))
+
+    def place(self) -> list[str]:
+        """The lines of the code that are at work, the innermost first, where they can be had."""
+        if not hasattr(signal, "SIGUSR1") or self.process.poll() is not None:
+            return []
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.process.pid, signal.SIGUSR1)
+        for _ in range(10):
+            if frames := self.frames():
+                return frames
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(WAIT)
+        return []
+
+    def frames(self) -> list[str]:
+        """The frames that the fault handler printed last."""
+        said = list(self.said)
+        marks = [i for i, line in enumerate(said) if line.startswith(FAULTS)]
+        told = said[marks[-1] + 1 :] if marks else []
+        return [line.strip() for line in told if re.match(r' +File ".*", line \d+ in ', line)]
+
+    def printed(self) -> list[str]:
+        """The end of what the code printed, without what the fault handler printed."""
+        said = list(self.said)
+        marks = (i for i, line in enumerate(said) if line.startswith(FAULTS))
+        return [line for line in said[: next(marks, len(said))] if line]
+
+    def kill(self) -> None:
+        """End the process and all that it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+        self.process.wait()
+        for reader in self.readers:
+            reader.join(0.2)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None and not any(reader.is_alive() for reader in self.readers):
+                pipe.close()
+
+
+def run(
+    heard: Collected, limits: Limits, tell: Callable[[Collected, dict[str, Any]], None],
+    child: Child,
+) -> tuple[Stopped | None, str]:  # fmt: skip
+    """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
+
+    A leg on which the process ends before its time is given up, and the others go on, unless it
+    is the one on which the code simply runs: code that crashes or never ends there is not run
+    again.
+    """
+    end = monotonic() + limits.whole
+    said: list[str] = []
+    while True:
+        try:
+            stopped = _listen(child, heard, limits, end, tell)
+        finally:
+            child.kill()
+        said = [*said, *child.printed()][-TAIL:]
+        leg = heard.at[0]
+        if stopped is not None:
+            heard.lost(stopped.why)
+        if stopped is None or leg in ("", "measured") or monotonic() > end:
+            return stopped, "\n".join(said)
+        heard.hear({"event": "leg", "leg": leg, "why": _on(stopped), "seconds": 0.0})
+        done = {one.leg for one in heard.legs}
+        rest = tuple(one for one in heard.asked.legs if one not in done)
+        if not rest:
+            return None, "\n".join(said)
+        heard.at = ("", "")
+        child = Child(replace(heard.asked, legs=rest))
+
+
+def _on(stopped: Stopped) -> str:
+    return stopped.why + (f", at {stopped.line}" if stopped.line else "")
+
+
+def _listen(
+    child: Child, heard: Collected, limits: Limits, end: float,
+    tell: Callable[[Collected, dict[str, Any]], None],
+) -> Stopped | None:  # fmt: skip
+    """Hear what the process tells until it has ended, crashed, or had its time."""
+    step: float | None = None  # the libraries are loaded in time that is not the code's
+    while True:
+        now = monotonic()
+        if now > end or (step is not None and now > step):
+            seconds = limits.whole if now > end else limits.law
+            what = "all of it" if now > end else "it"
+            frames = child.place()
+            return Stopped(f"{what} had not ended after {seconds:g} s", _line(frames, heard))
+        try:
+            line = child.heard.get(timeout=max(0.0, min(WAIT, end - now)))
+        except queue.Empty:
+            if child.process.poll() is None:
+                continue
+            child.readers[0].join(WAIT)  # something that it started may hold the pipe for ever
+            if not child.heard.empty():
+                continue
+            line = None
+        if line is None:
+            return _ended(child, heard)
+        if not line.endswith(b"\n"):
+            continue  # it died while it wrote
+        try:
+            event = json.loads(line)
+            heard.hear(event)
+        except (ValueError, KeyError, TypeError):
+            return Stopped(f"what it told cannot be read: {one_line(repr(line), 80)}")
+        tell(heard, event)
+        if event["event"] == "ended":
+            return None
+        if heard.torch:
+            step = monotonic() + limits.law
+
+
+def _ended(child: Child, heard: Collected) -> Stopped:
+    """The process is gone, and had not said that it would go."""
+    try:
+        code = child.process.wait(1.0)
+    except subprocess.TimeoutExpired:
+        return Stopped("it closed the way to its findings", "")
+    child.readers[1].join(0.2)
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return Stopped(f"it crashed with {name}", _line(child.frames(), heard))
+    return Stopped(f"its process ended with exit code {code}, as os._exit would end it", "")
+
+
+def _line(frames: list[str], heard: Collected) -> str:
+    """The innermost line of the file that the code stands in, or of any."""
+    told = [re.sub(r'^File "(.*)", line (\d+) in (.*)$', r"\1:\2 in \3", f) for f in frames]
+    path = heard.asked.target.rpartition("::")[0]
+    mine = [f for f in told if heard.file and f.startswith(f"{heard.file}:")]
+    mine = mine or [f for f in told if f"/{Path(path).name}:" in f]
+    return (mine or told or [""])[0]

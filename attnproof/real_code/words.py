@@ -1,0 +1,235 @@
+"""Words for a person: how many laws hold, where code was stopped, what breaks and with what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+from .records import CodeRecord, LawOfCodeRecord, LawVerdict, PartRecord, SeenRecord
+
+if TYPE_CHECKING:
+    from .collecting import Collected
+    from .running import Stopped
+
+__all__ = ["SIGNS", "STYLES", "broken_lines", "counted", "declaring", "exit_code", "how",
+           "part_told", "set_aside", "short", "stopped_told", "why_not_zero",
+           "witness_lines"]  # fmt: skip
+
+SIGNS = {
+    "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "undecided": "?", "not asked": "–",
+}  # fmt: skip
+STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim"}
+NOT_GIVEN = "no code was given that does this"
+MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; the record has it
+LONG = 160  # characters of a value that is shown; the record has all of it
+
+
+def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
+    """0: every law that was asked holds.  1: one is broken or undecided.  2: none, or not run."""
+    if record.why or record.stopped:
+        return 2
+    if identifying:
+        return 2 if record.identity is None else int(record.identity.kind == "unknown")
+    if not record.asked or record.raises:
+        return 2
+    if record.broken:
+        return 1
+    return 2 if record.unasked else 0 if record.ok else 1
+
+
+def short(value: float | str | None) -> str:
+    """A number in two digits.
+
+    >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
+    ('1.2e-07', '', '3', 'non-finite')
+    """
+    return "" if value is None else f"{value:.2g}" if isinstance(value, float) else value
+
+
+def how(law: LawOfCodeRecord) -> str:
+    """How the verdict of a law is known, its reason's first clause; the record has all."""
+    leg = {"proved": "traced", "exact": "exact", "measured": "measured"}.get(law.verdict, "")
+    good = [one for one in law.findings if one.leg == leg and one.verdict == "holds"]
+    if not good:
+        return law.why
+    open_ = [one for one in law.findings if one.verdict == "undecided" and one.leg != "traced"]
+    doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
+    return (good[0].why.partition("; ")[0] or "holds") + doubt
+
+
+def counted(record: CodeRecord) -> str:
+    """How many laws have which verdict."""
+    found = Counter(law.verdict for law in record.laws)
+    words: tuple[LawVerdict, ...] = get_args(LawVerdict)
+    parts = [f"{found[word]} {word}" for word in words if found[word]]
+    one = len(record.laws) == 1
+    lost = f" ({len(record.unfinished)} not reached)" if record.unfinished else ""
+    return f"{len(record.laws)} law{'' if one else 's'}: {', '.join(parts)}{lost}"
+
+
+def why_not_zero(record: CodeRecord) -> str:
+    """Why the exit code is not 0, where nothing is broken."""
+    if record.why or record.stopped or record.broken or record.ok or not record.laws:
+        return ""
+    if not record.asked:
+        failed = [f"{leg.leg}: {leg.why}" for leg in record.legs if leg.why]
+        told = f" ({'; '.join(failed)})" if failed else ""
+        return f"no law was asked of it, so nothing is known of it{told}"
+    if record.raises:
+        return f"it cannot be run: {record.raises}, for every law"
+    if record.unasked:
+        return f"{', '.join(law.law for law in record.unasked)}: named, and could not be asked"
+    open_ = [law.law for law in record.asked if law.verdict == "undecided"]
+    are = "are" if len(open_) > 1 else "is"
+    return (f"{', '.join(open_)} {are} undecided, and what is not known to hold does not pass: "
+            "the exit code is 1")  # fmt: skip
+
+
+def set_aside(record: CodeRecord) -> Iterator[str]:
+    """The laws that were not asked, those of one reason together; those that were not reached."""
+    whose: dict[str, list[str]] = {}
+    for law in record.laws:
+        if law.verdict == "not asked":
+            why = NOT_GIVEN if law.why.startswith("no code was given that") else law.why
+            whose.setdefault(MATRIX.sub("", why), []).append(law.law)
+    for why, laws in whose.items():
+        yield f"– {', '.join(laws)}: {why}"
+    if record.unfinished:
+        yield f"? not reached: {', '.join(record.unfinished)}"
+
+
+def declaring(record: CodeRecord) -> str:
+    """What may be declared of code of which nothing is: what it was found to be."""
+    waits = {"rotary": "frequencies-as-declared", "additive": "frequencies-as-declared",
+             "attention": "past-is-used", "mask": "past-is-used"}.get(record.kind)  # fmt: skip
+    open_ = {law.law for law in record.laws if law.verdict == "not asked"}
+    if record.declared or record.identity is None or waits not in open_:
+        return ""
+    known = {part.name: part.value for part in record.identity.parts if part.certain}
+    match record.kind:
+        case "rotary":
+            layout = {"half-split": "half"}.get(str(known.get("layout")), known.get("layout"))
+            told = {"base": known.get("base"), "layout": layout, "width": known.get("width")}
+            if known.get("scaling") not in (None, {"family": "none"}):
+                return ""
+            name = "rope"
+        case "additive":
+            name, told = "sinusoidal", {"base": known.get("base"), "layout": known.get("layout")}
+        case "attention" | "mask":
+            mask = str(known.get("mask"))
+            name, told = "attention", {"causal": "true" if "causal" in mask else "false"}
+        case _:
+            return ""
+    if None in told.values():
+        return ""
+    shown = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
+    return ("nothing is declared of it: if this is what it is meant to be, "
+            f"--declare {name}:{shown} asks the laws that compare")  # fmt: skip
+
+
+def part_told(part: PartRecord) -> str:
+    """A part of an identity: its words, or its value where it has none.
+
+    >>> from attnproof.real_code.records import PartRecord
+    >>> values = {"family": "none"}, 0.99999999, False, "float32"
+    >>> [part_told(PartRecord(name="", value=v, words="", evidence="", certain=True))
+    ...  for v in values]
+    ['none', '1', 'no', 'float32']
+    """
+    value = part.value
+    if part.words or isinstance(value, str):
+        return part.words or str(value)
+    if isinstance(value, bool) or value is None:
+        return "none" if value is None else "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(
+            _value(v) if k == "family" else f"{k} {_value(v)}" for k, v in value.items()
+        )
+    return _value(value)
+
+
+def broken_lines(law: LawOfCodeRecord) -> Iterator[str]:
+    """A broken law in full: what it says, what was seen, the witness, and how to see it again."""
+    yield f"✗ {law.law}: {law.says}"
+    yield f"  {law.why}"
+    seen = law.shown
+    if seen is not None and seen.witness is not None:
+        yield from (f"  {line}" for line in witness_lines(seen.witness))
+    if seen is not None:
+        sizes = "".join(f", {name} = {size}" for name, size in seen.sizes.items())
+        yield f"  seed {seen.seed}, {seen.dtype}, {seen.device}{sizes}"
+    yield f"  again: {law.again}"
+
+
+def witness_lines(seen: SeenRecord) -> Iterator[str]:
+    """A witness: inputs, the two sides, their difference beside what rounding explains."""
+    if seen.inputs:
+        yield "with " + ", ".join(f"{name} = {_value(v)}" for name, v in seen.inputs.items())
+    for side in (seen.here, seen.there):
+        yield f"{side.words}: {_value(side.value)}"
+    yield _difference(seen)
+
+
+def _difference(seen: SeenRecord) -> str:
+    """How far the two sides of a witness are apart: of some laws they should be."""
+    known = ", bounded in ball arithmetic" if seen.certified else ""
+    far, allowed = seen.difference, seen.allowed
+    if isinstance(far, float) and isinstance(allowed, float) and far <= allowed:
+        less = f" to {short(far)}, which rounding explains" if far else ""
+        return f"they are the same{less}, and should differ{known}"
+    if isinstance(seen.here.value, bool) and isinstance(seen.there.value, bool):
+        return f"they should be the same{known}"
+    if not isinstance(far, float):
+        return f"their difference is not a finite number{known}"
+    explained = f", rounding explains {short(allowed)}" if allowed else ", and should not"
+    return f"they differ by {short(far)}{explained}{known}"
+
+
+def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> str:
+    """One paragraph: where the code was stopped, why, what is kept; then what shows it again."""
+    leg, law = heard.at
+    target = heard.asked.target
+    if law:
+        doing = f"while the law {law} was looked at ({_leg(leg)})"
+    elif leg:
+        doing = f"while it was looked at as a whole ({_leg(leg)})"
+    else:
+        doing = f"while {heard.does or 'starting'}"
+    told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]
+    known = len({one.law for one in heard.findings} - {law})
+    told.append(f"What was found before is kept ({known} law{'s' * (known != 1)}).")
+    if "not ended" in stopped.why:
+        told.append(f"{limit} SECONDS gives it more time.")
+    again = f"\nagain: {heard.asked.again(law)}" if law else ""
+    return " ".join(told) + again
+
+
+def _at(line: str) -> str:
+    return f", at {line}" if line else ""
+
+
+def _leg(leg: str) -> str:
+    return {
+        "measured": "by running it", "exact": "in finite fields", "traced": "by tracing it",
+        "identity": "to tell what it is",
+    }[leg]  # fmt: skip
+
+
+def _value(value: Any) -> str:
+    """A plain value in a line, its numbers in few digits."""
+    told = json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
+    return told if len(told) <= LONG else told[:LONG] + " … (the record has it whole)"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(v) for v in value]
+    if isinstance(value, dict):
+        return {name: _rounded(v) for name, v in value.items()}
+    if isinstance(value, float):
+        near = float(f"{value:.6g}")
+        return int(near) if near.is_integer() and abs(near) < 1e6 and near != value else near
+    return value

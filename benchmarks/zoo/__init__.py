@@ -1,0 +1,1 @@
+"""Rotary, attention and position code of public libraries, every law asked of every class."""

@@ -1,0 +1,103 @@
+"""Every law on every class of public libraries: ``python -m benchmarks.zoo [--library NAME]``.
+
+Writes docs/zoo/<library>.md and the results beside it, after every class; a class that fails,
+crashes or never ends loses nothing of another.  ``--only`` looks again at some, and keeps the
+results of the others; ``--pages`` writes the pages again from the results that are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+from .examining import LEGS, examined
+from .judging import judgements
+from .pages import page
+from .results import Row, head, read, row, write
+
+PREFIX = "subjects_"
+
+
+def libraries() -> dict[str, str]:
+    """The libraries there are, and the module of each."""
+    files = sorted(Path(__file__).parent.glob(f"{PREFIX}*.py"))
+    return {f.stem.removeprefix(PREFIX).replace("_", "-"): f"{__package__}.{f.stem}" for f in files}
+
+
+def run(
+    library: str, module: ModuleType, out: Path, *, limit: float, jobs: int, only: Sequence[str],
+    command: str, going_on: bool = False, legs: Sequence[str] = LEGS,
+) -> None:  # fmt: skip
+    """Look at the subjects of one library, and write its page."""
+    path = out / f"{library}.json"
+    before = read(path)[1] if only or going_on else {}
+    chosen = [
+        one for one in module.subjects()
+        if any(word in one[0] for word in only or ("",)) and not (going_on and one[0] in before)
+    ]
+    told = head(library, getattr(module, "PACKAGES", (library,)), command)
+    rows = dict(before)
+    for done, record in enumerate(examined(chosen, limit=limit, jobs=jobs, legs=legs), 1):
+        rows[record.target] = row(record)
+        write(path, told, rows)
+        print(f"{done}/{len(chosen)} {_line(rows[record.target])}", flush=True)
+    order = {name: k for k, (name, _) in enumerate(module.subjects())}
+    rows = dict(sorted(rows.items(), key=lambda one: order.get(one[0], len(order))))
+    write(path, told, rows)
+    written(library, module, out)
+
+
+def _line(one: Row) -> str:
+    """A subject in a line of the log."""
+    counts = " ".join(f"{len(laws)} {verdict}" for verdict, laws in one["laws"].items() if laws)
+    return f"{one['name']}: {(one['why'] or one['stopped'] or counts)[:200]} ({one['seconds']} s)"
+
+
+def written(library: str, module: ModuleType, out: Path) -> None:
+    """The page of a library, from its results."""
+    told, rows = read(out / f"{library}.json")
+    same = module.same_code() if hasattr(module, "same_code") else {}
+    text = page(told, rows, judgements(), same)
+    (out / f"{library}.md").write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Look at the libraries that are named, or all that are installed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
+    known = libraries()
+    parser.add_argument("--library", action="append", choices=list(known), help="all, if none")
+    parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
+    parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="per class")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME",
+                        help="those with one of these in their name")  # fmt: skip
+    parser.add_argument("--continue", dest="going_on", action="store_true",
+                        help="those that have no results yet")  # fmt: skip
+    parser.add_argument("--legs", nargs="+", default=LEGS, choices=LEGS, help="all, if none")
+    parser.add_argument("--pages", action="store_true", help="write the pages from the results")
+    asked = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    for library in asked.library or known:
+        try:
+            module = import_module(known[library])
+            if asked.pages:
+                written(library, module, asked.out)
+                continue
+            made = f"python -m benchmarks.zoo --library {library}"
+            if set(asked.legs) != set(LEGS):
+                made += f" --legs {' '.join(asked.legs)}"
+            run(library, module, asked.out, limit=asked.limit, jobs=asked.jobs, only=asked.only,
+                command=made, legs=asked.legs, going_on=asked.going_on)  # fmt: skip
+        except (ImportError, metadata.PackageNotFoundError) as error:
+            print(f"{library}: not looked at: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Every leg on every subject, each in a process of its own: what fails loses nothing of another.
+
+A library is a file ``subjects_<library>.py`` in this folder that gives ``subjects()``: an iterator
+of (name, maker), where maker() gives the `Subject`, and may raise or never end.  ``PACKAGES``
+there names the distributions whose versions the page tells.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from time import monotonic
+from typing import Any
+
+import torch
+
+from attnproof.numeric.programs.subjects import Layer, Rotary, Subject
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.plain import raised
+from attnproof.real_code.records import CodeRecord
+
+__all__ = ["LEGS", "Maker", "examined"]
+
+Maker = Callable[[], Subject]
+LEGS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least
+WAIT = 0.5
+
+
+@dataclass
+class _Running:
+    """One subject at work: its process, and what was heard of it."""
+
+    heard: Collected
+    process: BaseProcess
+    listening: Connection
+    began: float
+
+
+def examined(
+    subjects: Iterable[tuple[str, Maker]], *, limit: float = 60.0, jobs: int = 1,
+    legs: Sequence[str] = LEGS, tell: Callable[[CodeRecord], None] | None = None,
+) -> Iterator[CodeRecord]:  # fmt: skip
+    """The record of each subject, as soon as it is there; none takes longer than ``limit`` seconds.
+
+    A maker that raises, a process that crashes and code that never ends are told in the record:
+    ``why`` for what could not be run at all, ``stopped`` for what was found until then.
+    """
+    _loaded(tuple(legs))
+    waiting, at_work = iter(subjects), list[_Running]()
+    try:
+        while True:
+            while len(at_work) < jobs and (one := next(waiting, None)) is not None:
+                at_work.append(_begun(*one, tuple(legs)))
+            if not at_work:
+                return
+            for one_running in _over(at_work, limit):
+                at_work.remove(one_running[0])
+                record = _record(*one_running)
+                if tell is not None:
+                    tell(record)
+                yield record
+    finally:
+        for running in at_work:
+            running.process.kill()
+
+
+def _loaded(legs: tuple[str, ...]) -> None:
+    """Load once what every child needs, by looking at something small on every leg."""
+    small = Layer(name="small", call=lambda x: torch.softmax(x @ x.mT, -1) @ x, embed=2)
+    turned = Rotary(name="small", turn=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
+    for subject in (small, turned):
+        look(subject, Asked(target="small", legs=legs), lambda _: None)
+
+
+def _begun(name: str, maker: Maker, legs: tuple[str, ...]) -> _Running:
+    asked = Asked(target=name, legs=legs)
+    there, here = multiprocessing.Pipe(duplex=False)
+    context = multiprocessing.get_context("fork")  # makers need not be pickled
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks beside threads: the child starts its own
+        process = context.Process(target=_child, args=(name, maker, asked, here), daemon=True)
+        process.start()
+    here.close()
+    return _Running(Collected(asked), process, there, monotonic())
+
+
+def _child(name: str, maker: Maker, asked: Asked, told: Connection) -> None:
+    """Look at one subject; what it prints is dropped."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    try:
+        told.send({"event": "ready", "torch": torch.__version__})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            subject = maker()
+        told.send({"event": "adapted", "name": name, "kind": subject.kind,
+                   "adapted": without_places(subject.adapted), "file": ""})  # fmt: skip
+        look(subject, asked, lambda event: told.send(_cleaned(event)))
+    except BaseException as error:  # noqa: BLE001 (any code may raise anything)
+        told.send({"event": "refused", "why": without_places(_refusal(error))})
+    told.send({"event": "ended"})
+    told.close()
+    os._exit(0)
+
+
+def _refusal(error: BaseException) -> str:
+    """Why there is no subject; what adapters tried is told in one line."""
+    tried = getattr(error, "tried", None)
+    if not tried:
+        return raised(error)
+    return "no adapter fits: " + "; ".join(f"{kind}: {why}" for kind, why in tried.items())
+
+
+def _over(at_work: list[_Running], limit: float) -> Iterator[tuple[_Running, str]]:
+    """Hear what is told; those that are at an end, and why, if they were stopped."""
+    ready = wait([one.listening for one in at_work], WAIT)
+    for one in list(at_work):
+        why = ""
+        if one.listening in ready:
+            try:
+                one.heard.hear(one.listening.recv())
+            except EOFError:
+                one.process.join(5)
+                why = f"its process ended with exit code {one.process.exitcode}"
+        if one.heard.ended or why:
+            yield one, why
+        elif monotonic() - one.began > limit:
+            yield one, f"it had not ended after {limit:g} s"
+
+
+def _record(one: _Running, why: str) -> CodeRecord:
+    one.process.kill()
+    one.process.join()
+    one.listening.close()
+    heard = one.heard
+    if why:
+        leg = heard.at[0]
+        heard.lost(why)
+        if heard.kind and leg not in ("", "measured"):
+            heard.hear({"event": "leg", "leg": leg, "why": why, "seconds": 0.0})
+            why = ""  # the others are complete
+        elif not heard.kind:
+            heard.why, why = f"it could not be built: {why}", ""
+    return heard.record(monotonic() - one.began, stopped=why)
+
+
+def _cleaned(value: Any) -> Any:
+    """An event without the places of files of this machine."""
+    if isinstance(value, str):
+        return without_places(value)
+    if isinstance(value, dict):
+        return {name: _cleaned(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(one) for one in value]
+    return value
+
+
+def without_places(text: str) -> str:
+    """A text in which files are named from the folder of their package on."""
+    for place in _places():
+        text = text.replace(place, "")
+    return text
+
+
+@cache
+def _places() -> tuple[str, ...]:
+    """Where packages are, the longest first."""
+    return tuple(sorted((f"{p.rstrip('/')}/" for p in sys.path if len(p) > 1), key=len)[::-1])

@@ -1,0 +1,68 @@
+"""What a person said of each violation: real, design, false alarm; with the reason.
+
+``judged.toml`` has a list: ``library``, ``law`` and ``classes`` are patterns with ``*``;
+``judgement`` and ``reason`` are what the page prints, ``find`` a page of docs/finds.  The first
+that fits counts.  A violation that none fits has not been looked at, and the page says so.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+__all__ = ["JUDGEMENTS", "NOT_LOOKED_AT", "Judged", "judgement_of", "judgements"]
+
+HERE = Path(__file__).with_name("judged.toml")
+JUDGEMENTS = {
+    "real": "Real: the code does what nobody wants",
+    "design": "By design: the law does not fit what this code is for",
+    "false alarm": "False alarm: the check is wrong",
+    "open": "Open: looked at, not settled",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One judgement, and the violations that it is about; ``says`` is a part of their reason."""
+
+    law: str
+    judgement: str
+    reason: str
+    library: str = "*"
+    classes: tuple[str, ...] = ("*",)
+    says: str = ""
+    find: str = ""
+
+    def __post_init__(self) -> None:
+        if self.judgement not in JUDGEMENTS and self.judgement != "":
+            told = ", ".join(JUDGEMENTS)
+            raise ValueError(f"a judgement is one of {told}; got {self.judgement!r}")
+
+    def fits(self, library: str, name: str, law: str, why: str) -> bool:
+        """Whether this is about that violation."""
+        return (
+            fnmatchcase(library, self.library) and fnmatchcase(law, self.law)
+            and any(fnmatchcase(name, one) for one in self.classes) and self.says in why
+        )  # fmt: skip
+
+
+NOT_LOOKED_AT = Judged(law="*", judgement="", reason="Nobody has looked at this one yet.")
+
+
+def judgements(path: Path = HERE) -> tuple[Judged, ...]:
+    """All that stand in the file, in its order.  Raises ``TypeError`` for a key there is not."""
+    told = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return tuple(
+        Judged(**{**one, "classes": tuple(one.get("classes", ("*",)))})
+        for one in told.get("judged", [])
+    )
+
+
+def judgement_of(
+    library: str, name: str, law: str, why: str, known: Sequence[Judged]
+) -> Judged:  # fmt: skip
+    """The first judgement that fits."""
+    return next((one for one in known if one.fits(library, name, law, why)), NOT_LOOKED_AT)

@@ -1,0 +1,191 @@
+"""The page of a library: a table of its classes, every violation, and all that could not be run.
+
+Violations of one law that read alike but for numbers stand in one paragraph, with the classes
+that have them and the smallest witness among them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnproof.numeric.programs.laws import CODE_LAWS
+from attnproof.real_code.records import SeenRecord, SideRecord
+from attnproof.real_code.words import witness_lines
+
+from .judging import JUDGEMENTS, Judged, judgement_of
+from .results import VERDICTS, Row
+
+__all__ = ["page"]
+
+SAYS = {law.id: law.says for law in CODE_LAWS}
+
+
+@dataclass
+class _Group:
+    """Violations of one law that read alike."""
+
+    law: str
+    judged: Judged
+    cases: list[tuple[str, Row]] = field(default_factory=list)
+
+    @property
+    def smallest(self) -> tuple[str, Row]:
+        """The class whose witness is shortest."""
+        return min(self.cases, key=lambda case: (len(json.dumps(case[1]["witness"])), case[0]))
+
+
+def page(
+    told: Row, rows: Mapping[str, Row], known: Sequence[Judged],
+    same: Mapping[str, Sequence[str]] | None = None,
+) -> str:  # fmt: skip
+    """The page in Markdown; ``told`` is its head, ``known`` the judgements of violations.
+
+    ``same`` names classes that stand for others with the same code.
+    """
+    groups = _groups(told["library"], rows, known)
+    parts = [
+        f"# {told['library']}", _head(told), _summary(rows, groups), "## Classes", _table(rows),
+        *_violations(groups), *_not_run(rows), *_undecided(rows), *_untraced(rows),
+        *_same(rows, same or {}),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def _same(rows: Mapping[str, Row], same: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The classes that were not run, because another with the same code was."""
+    here = {name: others for name, others in same.items() if name in rows}
+    if here:
+        count = sum(map(len, here.values()))
+        yield "## The same code"
+        yield (f"{count} further classes have the code of one above, but for names and settings, "
+               "and were not run themselves.")  # fmt: skip
+        yield "\n".join(
+            f"- `{name}` stands for {', '.join(f'`{other}`' for other in others)}"
+            for name, others in here.items()
+        )
+
+
+def _head(told: Row) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    return (
+        f"Made by `{told['command']}` on {told['made']}: {versions}, attnproof "
+        f"{told['attnproof']}, Python {told['python']}, {told['machine']}, "
+        f"{told['processors']} processors; float32, random weights, nothing downloaded."
+    )
+
+
+def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
+    total = Counter({v: sum(len(row["laws"][v]) for row in rows.values()) for v in VERDICTS})
+    lost = sum(bool(row["why"]) for row in rows.values())
+    of = Counter(g.judged.judgement for g in groups)
+    named = ", ".join(f"{of[j]} {j or 'not looked at'}" for j in (*JUDGEMENTS, "") if of[j])
+    counts = ", ".join(f"{total[v]} {v}" for v in VERDICTS)
+    told = f"{len(rows)} subjects, {lost} of which could not be run. Laws: {counts}."
+    cases = sum(len(g.cases) for g in groups)
+    if groups:
+        told += f" {cases} violations of {len(groups)} sorts: {named}."
+    return (
+        f"{told} *Proved*: of the traced graph, for all sizes within its guards; *exact*: the "
+        "code run over finite fields; *measured*: run on drawn inputs, with a derived bound."
+    )
+
+
+def _table(rows: Mapping[str, Row]) -> str:
+    lines = [_line(["class", "what it is", *VERDICTS]), _line(["---", "---", *["--:"] * 6])]
+    for name, row in rows.items():
+        what = row["sentence"] or ("could not be run" if row["why"] else "not identified")
+        counts = [str(len(row["laws"][v]) or "") for v in VERDICTS]
+        lines.append(_line([f"`{name}`", what, *counts]))
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+
+
+def _groups(library: str, rows: Mapping[str, Row], known: Sequence[Judged]) -> list[_Group]:
+    found: dict[tuple[Any, ...], _Group] = {}
+    for name, row in rows.items():
+        for one in row["broken"]:
+            judged = judgement_of(library, name, one["law"], one["why"], known)
+            like = "" if judged.judgement else re.sub(r"[\d.e+-]*\d", "0", one["why"])
+            key = (one["law"], judged, like)
+            found.setdefault(key, _Group(one["law"], judged)).cases.append((name, one))
+    order = list(SAYS)
+    return sorted(found.values(), key=lambda g: (order.index(g.law), -len(g.cases)))
+
+
+def _violations(groups: Sequence[_Group]) -> Iterator[str]:
+    for judgement in (*JUDGEMENTS, ""):
+        mine = [g for g in groups if g.judged.judgement == judgement]
+        if mine:
+            yield f"## {JUDGEMENTS.get(judgement, 'Not looked at yet')}"
+        for group in mine:
+            yield from _violation(group)
+
+
+def _violation(group: _Group) -> Iterator[str]:
+    name, one = group.smallest
+    count = len(group.cases)
+    yield f"### {group.law}, {count} class{'' if count == 1 else 'es'}"
+    page = group.judged.find
+    find = f" See [{page}](../finds/{page}.md)." if page else ""
+    yield f"Law: {SAYS[group.law]}. {group.judged.reason}{find}"
+    sizes = "".join(f", {axis} = {size}" for axis, size in one["sizes"].items())
+    head = f"{name}: {one['why']} ({one['leg']}, {one['dtype']}, seed {one['seed']}{sizes})"
+    yield "```text\n" + "\n".join([head, *witness_lines(_seen(one["witness"]))]) + "\n```"
+    if count > 1:
+        yield f"Classes: {_names([case for case, _ in group.cases])}."
+
+
+def _seen(told: Row) -> SeenRecord:
+    sides = {side: SideRecord(**told[side]) for side in ("here", "there")}
+    return SeenRecord(**{**told, **sides})
+
+
+def _not_run(rows: Mapping[str, Row]) -> Iterator[str]:
+    told = [f"- `{name}`: {_short(row['why'] or row['stopped'])}" for name, row in rows.items()
+            if row["why"] or row["stopped"]]  # fmt: skip
+    if told:
+        yield "## Could not be run, or not to the end"
+        yield "\n".join(told)
+
+
+def _undecided(rows: Mapping[str, Row]) -> Iterator[str]:
+    whose: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, row in rows.items():
+        for law, why in () if row["why"] else row["undecided"].items():
+            like = re.sub(r"[\d.e+-]*\d", "0", why)
+            whose.setdefault((law, like), []).append((name, why))
+    if whose:
+        yield "## Undecided"
+        yield "\n".join(
+            f"- {law} ({len(cases)}): {_short(cases[0][1])} – {_names([n for n, _ in cases])}"
+            for (law, _), cases in sorted(whose.items(), key=lambda one: one[0])
+        )
+
+
+def _untraced(rows: Mapping[str, Row]) -> Iterator[str]:
+    whose: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        for leg, why in row["legs"].items():
+            whose.setdefault(f"{leg}: {_short(why)}", []).append(name)
+        if row["traced"].get("why"):
+            whose.setdefault(f"traced: {_short(row['traced']['why'])}", []).append(name)
+    if whose:
+        yield "## Ways of looking that came to no end"
+        yield "\n".join(f"- {why} – {_names(names)}" for why, names in sorted(whose.items()))
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else line[:298] + " …"

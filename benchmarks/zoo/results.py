@@ -1,0 +1,87 @@
+"""What is kept of each record: a small plain dictionary, written as JSON after every subject."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, get_args
+
+from attnproof import __version__
+from attnproof.machine import machine
+from attnproof.real_code.records import CodeRecord, LawVerdict
+
+__all__ = ["VERDICTS", "Row", "head", "read", "row", "write"]
+
+Row = dict[str, Any]
+VERDICTS: tuple[str, ...] = get_args(LawVerdict)
+
+
+def row(record: CodeRecord) -> Row:
+    """The record, without the laws' sentences and without the legs that found nothing."""
+    identity = record.identity
+    return {
+        "name": record.target,
+        "kind": record.kind,
+        "sentence": identity.sentence if identity is not None else "",
+        "answers": list(identity.answers) if identity is not None else [],
+        "adapted": record.adapted,
+        "why": record.why or record.raises,
+        "stopped": record.stopped,
+        "legs": {leg.leg: leg.why for leg in record.legs if leg.why},
+        "laws": {
+            verdict: [law.law for law in record.laws if law.verdict == verdict]
+            for verdict in VERDICTS
+        },
+        "broken": [
+            {"law": law.law, "why": law.why, **_shown(law.shown.model_dump())}
+            for law in record.broken if law.shown is not None
+        ],
+        "undecided": {law.law: law.why for law in record.laws if law.verdict == "undecided"},
+        "traced": _traced(record),
+        "seconds": round(record.seconds, 1),
+    }  # fmt: skip
+
+
+def _shown(finding: Mapping[str, Any]) -> Row:
+    return {name: finding[name] for name in ("leg", "witness", "seed", "dtype", "sizes")}
+
+
+def _traced(record: CodeRecord) -> Row:
+    if record.traced is None:
+        return {}
+    told = record.traced
+    return {"operations": told.operations, "guards": list(told.guards), "why": told.why,
+            "unread": list(told.unread)}  # fmt: skip
+
+
+def head(library: str, packages: Iterable[str], command: str) -> Row:
+    """Versions, day and machine."""
+    where = machine(numeric=True)
+    named = dict.fromkeys([*packages, "torch"])
+    return {
+        "library": library, "command": command, "made": datetime.now(UTC).date().isoformat(),
+        "attnproof": __version__, "python": where.python, "machine": where.platform,
+        "processors": where.processors,
+        "versions": {name: metadata.version(name) for name in named},
+    }  # fmt: skip
+
+
+def write(path: Path, told: Row, rows: Mapping[str, Row]) -> None:
+    """Write results beside the page; the old file stays until the new one is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in rows.values())
+    text = f'{{"head": {json.dumps(told, ensure_ascii=False)},\n"subjects": [\n{lines}\n]}}\n'
+    new = path.with_suffix(".json.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def read(path: Path) -> tuple[Row, dict[str, Row]]:
+    """Head and rows of the results that are there; none where there is no file."""
+    if not path.exists():
+        return {}, {}
+    told = json.loads(path.read_text(encoding="utf-8"))
+    return told["head"], {one["name"]: one for one in told["subjects"]}

@@ -1,0 +1,57 @@
+"""Rotary classes of transformers that are one another's copies: each source is looked at once.
+
+The library repeats a class in every model that uses it.  Two are the same code if their text, and
+that of the functions in their file with rotary or rotate in their name, is equal but for the names
+of models.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from attnproof.numeric.programs.adapters.transformers import rotary_classes
+
+__all__ = ["by_source"]
+
+
+@cache
+def by_source() -> dict[tuple[str, str], tuple[str, ...]]:
+    """(module, class) of the first class of each source, with the names of its copies."""
+    first: dict[str, tuple[str, str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
+    for module, name in rotary_classes():
+        text = _text(module, name)
+        if text not in first:
+            first[text] = (module, name)
+            found[module, name] = []
+        else:
+            found[first[text]].append(name)
+    return {place: tuple(names) for place, names in found.items()}
+
+
+def _text(module: str, name: str) -> str:
+    """The code of a class and of the functions that turn, without comments and names of models."""
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    model = name.partition("Rotary")[0]
+    parts = []
+    for node in tree.body:
+        turns = isinstance(node, ast.FunctionDef) and re.search("rotary|rotate", node.name)
+        if turns or (isinstance(node, ast.ClassDef) and node.name == name):
+            for inner in ast.walk(node):
+                body = getattr(inner, "body", None)
+                if isinstance(body, list) and body and _is_docstring(body[0]):
+                    inner.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+            parts.append(ast.unparse(node))
+    text = "\n".join(sorted(parts))
+    return re.sub(rf"\b{model}\w*?(Config|Rotary)", r"Model\1", text) if model else text
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

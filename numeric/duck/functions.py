@@ -1,0 +1,277 @@
+"""Rules for arithmetic, angles, norms, and functions that a field does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import arithmetic as at
+from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
+from .rules import rule
+from .session import Session
+
+__all__ = ["UNKNOWN", "axes_of"]
+
+UNKNOWN = frozenset((
+    "relu", "gelu", "silu", "tanh", "sigmoid", "erf", "erfc", "softplus", "log", "log2", "log10",
+    "log1p", "expm1", "exp2", "sqrt", "rsqrt", "abs", "elu", "leaky_relu", "hardswish",
+    "hardsigmoid", "mish", "hardtanh", "clamp", "clamp_min", "clamp_max", "selu", "celu",
+    "log_sigmoid_forward", "sinh", "cosh", "atan", "asinh", "sign", "floor", "ceil", "round",
+    "trunc", "frac", "tan", "logit", "threshold", "relu6", "softshrink", "tanhshrink",
+    "special_expit",
+))  # fmt: skip
+"""Functions of one value that are taken as unknown: equal values give equal values."""
+
+
+@rule("add")
+def _add(session: Session, a: Any, b: Any, *, alpha: float = 1) -> Payload:
+    return at.added(session, a, b if alpha == 1 else at.multiplied(session, b, alpha))
+
+
+@rule("sub", "subtract")
+def _sub(session: Session, a: Any, b: Any, *, alpha: float = 1) -> Payload:
+    return at.added(session, a, at.multiplied(session, b, -alpha))
+
+
+@rule("rsub")
+def _rsub(session: Session, a: Any, b: Any, alpha: float = 1) -> Payload:
+    return at.added(session, b, at.multiplied(session, a, -alpha))
+
+
+@rule("mul", "multiply")
+def _mul(session: Session, a: Any, b: Any) -> Payload:
+    return at.multiplied(session, a, b)
+
+
+@rule("neg", "negative")
+def _neg(session: Session, a: Any) -> Payload:
+    return at.negated(session, a)
+
+
+@rule("div", "divide", "true_divide")
+def _div(session: Session, a: Any, b: Any, *, rounding_mode: str | None = None) -> Payload | None:
+    if rounding_mode is not None:
+        if at.is_number(a) and at.is_number(b):
+            return None
+        raise NoMeaning("torch.floor_divide has no meaning in a finite field")
+    if at.is_number(a) and at.is_number(b):
+        if isinstance(b, Number):
+            return None
+        divisor = torch.as_tensor(b).double()
+        return Number(at.spread([(n, f / divisor) for n, f in at.number(a).terms]))
+    if isinstance(a, Pair):
+        inverse = at.inverse(session, b)
+        return at.multiplied(session, a, Pair(inverse, inverse.moved(torch.zeros_like)))
+    return at.multiplied(session, a, at.inverse(session, b))
+
+
+@rule("reciprocal")
+def _reciprocal(session: Session, a: Any) -> Payload | None:
+    return None if at.is_number(a) else at.inverse(session, a)
+
+
+@rule("pow")
+def _pow(session: Session, a: Any, exponent: Any) -> Payload | None:
+    if at.is_number(a) and at.is_number(exponent):
+        return None
+    if isinstance(exponent, Tensor) and not exponent.ndim:
+        exponent = exponent.item()
+    if not isinstance(exponent, (int, float)):
+        raise NoMeaning("torch.pow with an exponent that is no number has no meaning in a field")
+    if exponent == int(exponent) and abs(exponent) <= 64:
+        return at.power(session, a, int(exponent))
+    named = {0.5: "sqrt", -0.5: "rsqrt"}.get(float(exponent), f"pow/{exponent}")
+    return session.unknown_function(named, session.field(a))
+
+
+@rule("square")
+def _square(session: Session, a: Any) -> Payload:
+    return at.multiplied(session, a, a)
+
+
+@rule("sum")
+def _sum(session: Session, a: Any, dims: Any = (), keep: bool = False) -> Payload | None:
+    return None if at.is_number(a) else at.summed(session, a, axes_of(dims), keep)
+
+
+@rule("mean")
+def _mean(session: Session, a: Any, dims: Any = (), keep: bool = False) -> Payload | None:
+    if at.is_number(a):
+        return None
+    return _averaged(session, session.field(a), axes_of(dims), keep)
+
+
+def axes_of(dims: Any) -> tuple[int, ...]:
+    """Axes as a tuple; none is all of them."""
+    return (dims,) if isinstance(dims, int) else tuple(dims or ())
+
+
+def _averaged(session: Session, x: Field, dims: tuple[int, ...], keep: bool, less: int = 0
+              ) -> Field:  # fmt: skip
+    count = 1
+    for d in dims or range(x.top.ndim):
+        count *= x.top.shape[d]
+    total = at.summed(session, x, dims, keep)
+    return session.field(
+        at.multiplied(session, total, at.inverse(session, session.field(count - less)))
+    )
+
+
+@rule("cumsum")
+def _cumsum(session: Session, a: Any, dim: int) -> Payload | None:
+    if at.is_number(a):
+        return None
+    x = session.field(a)
+    levels = tuple(None if v is None else session.fields[k].reduced(v.cumsum(dim))
+                   for k, v in enumerate(x.levels))  # fmt: skip
+    return Field(levels, None if x.degree is None else x.degree.summed(x.top.shape[dim]))
+
+
+@rule("mm", "bmm", "matmul", "dot", "mv")
+def _product(session: Session, a: Any, b: Any) -> Payload | None:
+    return at.product(session, a, b)
+
+
+@rule("linear")
+def _linear(session: Session, x: Any, weight: Any, bias: Any = None) -> Payload | None:
+    turned = weight.t() if isinstance(weight, Tensor) else weight.moved(lambda v: v.t())
+    found = at.product(session, x, turned)
+    return found if bias is None or found is None else at.added(session, found, bias)
+
+
+@rule("addmm", "baddbmm", "addmv", "addbmm")
+def _addmm(session: Session, c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1
+           ) -> Payload | None:  # fmt: skip
+    found = at.product(session, a, b)
+    if found is None:
+        return None
+    found = found if alpha == 1 else at.multiplied(session, found, alpha)
+    if beta == 0:
+        return found
+    return at.added(session, found, c if beta == 1 else at.multiplied(session, c, beta))
+
+
+@rule("addcmul")
+def _addcmul(session: Session, c: Any, a: Any, b: Any, *, value: float = 1) -> Payload:
+    return at.added(session, c, at.multiplied(session, at.multiplied(session, a, b), value))
+
+
+@rule("lerp")
+def _lerp(session: Session, a: Any, b: Any, weight: Any) -> Payload:
+    gap = at.added(session, b, at.negated(session, a))
+    return at.added(session, a, at.multiplied(session, gap, weight))
+
+
+# angles
+
+
+@rule("cos")
+def _cos(session: Session, a: Any) -> Payload:
+    if isinstance(a, Number):
+        return session.turned(a)[0]
+    return session.unknown_function("cos", session.field(a))
+
+
+@rule("sin")
+def _sin(session: Session, a: Any) -> Payload:
+    if isinstance(a, Number):
+        return session.turned(a)[1]
+    return session.unknown_function("sin", session.field(a))
+
+
+@rule("polar")
+def _polar(session: Session, length: Any, angle: Any) -> Payload:
+    cos, sin = _cos(session, angle), _sin(session, angle)
+    parts = [session.field(at.multiplied(session, session.field(length), x)) for x in (cos, sin)]
+    return Pair(*parts)
+
+
+# norms, and what has no order in a field
+
+
+@rule("var")
+def _var(session: Session, a: Any, dims: Any = (), *, correction: float = 1, keepdim: bool = False
+         ) -> Payload | None:  # fmt: skip
+    return None if at.is_number(a) else _spread(session, a, axes_of(dims), correction, keepdim)[0]
+
+
+@rule("var_mean")
+def _var_mean(session: Session, a: Any, dims: Any = (), *, correction: float = 1,
+              keepdim: bool = False) -> Any:  # fmt: skip
+    return None if at.is_number(a) else _spread(session, a, axes_of(dims), correction, keepdim)
+
+
+def _spread(session: Session, a: Any, dims: tuple[int, ...], correction: float, keep: bool
+            ) -> tuple[Field, Field]:  # fmt: skip
+    x = session.field(a)
+    centred = at.added(session, x, at.negated(session, _averaged(session, x, dims, True)))
+    square = session.field(at.multiplied(session, centred, centred))
+    return (_averaged(session, square, dims, keep, int(correction)),
+            _averaged(session, x, dims, keep))  # fmt: skip
+
+
+@rule("native_layer_norm")
+def _layer_norm(session: Session, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    dims = tuple(range(-len(shape), 0))
+    spread, mean = _spread(session, x, dims, 0, True)
+    inverse = session.unknown_function("rsqrt", session.field(at.added(session, spread, eps)))
+    found = at.added(session, x, at.negated(session, mean))
+    return _affine(session, at.multiplied(session, found, inverse), weight, bias), mean, inverse
+
+
+@rule("rms_norm", "_fused_rms_norm")
+def _rms_norm(session: Session, x: Any, shape: Any, weight: Any = None, eps: float | None = None
+              ) -> Any:  # fmt: skip
+    dims = tuple(range(-len(shape), 0))
+    square = session.field(at.multiplied(session, x, x))
+    mean = _averaged(session, square, dims, True)
+    small = torch.finfo(torch.float32).eps if eps is None else eps
+    inverse = session.unknown_function("rsqrt", session.field(at.added(session, mean, small)))
+    return _affine(session, at.multiplied(session, x, inverse), weight, None), inverse
+
+
+def _affine(session: Session, x: Payload, weight: Any, bias: Any) -> Payload:
+    found = x if weight is None else at.multiplied(session, x, weight)
+    return found if bias is None else at.added(session, found, bias)
+
+
+@rule("linalg_vector_norm", "norm")
+def _norm(session: Session, x: Any, order: float = 2, dims: Any = (), keep: bool = False
+          ) -> Payload | None:  # fmt: skip
+    if at.is_number(x):
+        return None
+    if order != 2:
+        raise NoMeaning(f"a norm of order {order} has no meaning in a finite field")
+    square = at.multiplied(session, x, x)
+    total = session.field(at.summed(session, square, axes_of(dims), keep))
+    return session.unknown_function("sqrt", total)
+
+
+def _largest(session: Session, x: Field, dims: tuple[int, ...], keep: bool, name: str) -> Field:
+    """An unknown function of the entries in any order, but for those that are −inf."""
+    each = session.unknown_function(f"{name}/entry", x)
+    visible = each.moved(lambda v: torch.where(v.isfinite(), v, 0.0))
+    total = session.field(at.summed(session, visible, dims, keep))
+    return session.unknown_function(name, total)
+
+
+@rule("amax")
+def _amax(session: Session, x: Any, dims: Any = (), keep: bool = False) -> Payload | None:
+    return _largest(session, x, axes_of(dims), keep, "max") if isinstance(x, Field) else None
+
+
+@rule("amin")
+def _amin(session: Session, x: Any, dims: Any = (), keep: bool = False) -> Payload | None:
+    return _largest(session, x, axes_of(dims), keep, "min") if isinstance(x, Field) else None
+
+
+@rule("max")
+def _max(session: Session, x: Any, dim: Any = None, keep: bool = False) -> Any:
+    if not isinstance(x, Field):
+        return None
+    if dim is not None and not isinstance(dim, int):
+        raise NoMeaning("torch.maximum has no meaning in a finite field")
+    found = _largest(session, x, axes_of(dim), keep, "max")
+    return found if dim is None else (found, Lost("the place of the largest entry"))

@@ -1,0 +1,96 @@
+"""What the laws draw, and the two sides they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..residues.degree import Degree
+from .payload import Field
+from .session import Session
+from .tensor import Duck, apart, as_numbers, whole
+
+__all__ = ["LAWS", "Lab", "Law", "NotAsked", "Sides", "law"]
+
+
+class NotAsked(Exception):
+    """The law is not asked of this code; the text says why."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Two results that should agree, each with what it is in words, and what went in."""
+
+    here: tuple[str, Tensor]
+    there: tuple[str, Tensor]
+    inputs: Mapping[str, Any]
+    where: Tensor | None = None
+    """The entries that are compared, where not all are."""
+
+
+class Lab:
+    """Random values of one session, in a dtype."""
+
+    def __init__(self, session: Session, dtype: torch.dtype, *, wanted: bool = False) -> None:
+        self.session, self.dtype, self.wanted = session, dtype, wanted
+        self._drawn = 0
+
+    @apart
+    def numbers(self, *shape: int) -> Duck:
+        """Independent random numbers."""
+        self._drawn += 1
+        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
+        numbers = torch.randn(shape, generator=generator, dtype=torch.float64).to(self.dtype)
+        levels = tuple(self.session.drawn(k, shape, self._drawn)
+                       for k in range(len(self.session.fields)))  # fmt: skip
+        return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
+
+    def same(self, x: Tensor, dim: int, size: int) -> Tensor:
+        """The first entry along an axis, everywhere on it."""
+        return x.narrow(dim, 0, 1).repeat_interleave(size, dim)
+
+    @apart
+    def positions(self, x: Tensor) -> Duck:
+        """Whole numbers that are followed."""
+        return Duck(x, whole(x), self.session)
+
+    @apart
+    def known(self, x: Tensor) -> Duck:
+        """Numbers that are what they are in the field as well: 0, 1, and the like."""
+        numbers = x.to(self.dtype)
+        return Duck(numbers, as_numbers(numbers), self.session)
+
+    @apart
+    def whole_numbers(self, most: int, *shape: int, first: int = 0) -> Tensor:
+        """Plain random whole numbers from ``first`` to ``most``."""
+        self._drawn += 1
+        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
+        return torch.randint(first, most + 1, shape, generator=generator)
+
+    @apart
+    def order(self, n: int) -> Tensor:
+        """A permutation of n > 1 that moves every entry."""
+        self._drawn += 1
+        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
+        found = torch.arange(n)
+        while bool((found == torch.arange(n)).any()):
+            found = torch.randperm(n, generator=generator)
+        return found
+
+
+Law = Callable[[Any, Lab], Iterator[Sides]]
+LAWS: dict[tuple[str, str], Law] = {}
+"""By law and kind of code."""
+
+
+def law(name: str, kind: str) -> Callable[[Law], Law]:
+    """Register what compares the sides of a law."""
+    def wrap(found: Law) -> Law:
+        LAWS[name, kind] = found
+        return found
+
+    return wrap

@@ -1,0 +1,98 @@
+"""What runs while code is asked: its whole numbers are followed from where they are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from .payload import Field, NoMeaning, Number, Pair
+from .session import Session
+from .softmax import attended
+from .tensor import Duck, as_numbers, each, leaves, numbers_of, payload_of, whole
+
+__all__ = ["Running"]
+
+FACTORIES = (torch.zeros, torch.empty)
+CASTS = (Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16, Tensor.to, Tensor.type,
+         Tensor.type_as)  # fmt: skip
+PRODUCTS = (torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, torch.outer, Tensor.outer,
+            torch.einsum, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.div, Tensor.div,
+            Tensor.__truediv__, torch.ger)  # fmt: skip
+
+
+class Running(TorchFunctionMode):
+    """Code that runs inside has its whole numbers followed, and attention read as documented.
+
+    ``building``: only what a table of positions is made from is followed.
+    """
+
+    def __init__(self, session: Session, *, building: bool = False) -> None:
+        super().__init__()
+        self.session, self.building = session, building
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        kwargs = kwargs or {}
+        session = self.session
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            return self._attended(func, args, kwargs)
+        if func is torch.nn.functional.dropout and not kwargs.get("training", True):
+            return args[0] if args else kwargs["input"]
+        if func is Tensor.__setitem__ and isinstance(args[0], Duck) and isinstance(args[2], Duck):
+            _prepared(args[0], args[2], session)
+        elif func in PRODUCTS:
+            args = self._followed(args)
+        found = func(*args, **kwargs)
+        if type(found) is not Tensor:
+            return found
+        if func is torch.arange and (not found.is_floating_point() or _is_whole(found)):
+            return Duck(found, whole(found), session)
+        if func in CASTS and found.is_floating_point() and _counts(args[0]):
+            return Duck(found, whole(args[0]), session)
+        if func in FACTORIES[: 1 if self.building else 2] and found.is_floating_point():
+            found = found.zero_()
+            return Duck(found, as_numbers(found), session)
+        return found
+
+    def _followed(self, args: Any) -> Any:
+        """Whole numbers that meet numbers of a dtype are positions that meet frequencies."""
+        tensors = [x for x in leaves(args, []) if isinstance(x, Tensor)]
+        if not any(x.is_floating_point() for x in tensors):
+            return args
+        return each(
+            lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args
+        )
+
+    def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if not any(isinstance(x, Duck) for x in given.values()):
+            return func(*args, **kwargs)
+        if given.get("dropout_p"):
+            raise NoMeaning("dropout is random")
+        q, k, v, mask = (payload_of(given.get(n)) for n in names[:4])
+        carried = attended(
+            self.session, q, k, v, mask, given.get("is_causal", False), given.get("scale"),
+            given.get("enable_gqa", False),
+        )  # fmt: skip
+        numbers = func(**{k: numbers_of(v) for k, v in given.items()})
+        return Duck(numbers, carried, self.session)
+
+
+def _counts(x: Any) -> bool:
+    return type(x) is Tensor and x.dtype in (torch.int64, torch.int32)
+
+
+def _is_whole(x: Tensor) -> bool:
+    return bool((x == x.round()).all())
+
+
+def _prepared(into: Duck, value: Duck, session: Session) -> None:
+    """What is written into turns into residues first, if what is written are residues."""
+    if isinstance(into.carried, Number) and isinstance(value.carried, (Field, Pair)):
+        change = session.pair if isinstance(value.carried, Pair) else session.field
+        into.carried = change(into.carried).moved(torch.clone)

@@ -1,0 +1,66 @@
+"""The laws of biases and of tables that are added, as sides that should agree exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..programs.subjects import Additive, Bias
+from .lab import Lab, NotAsked, Sides, law
+from .payload import NoMeaning
+from .tensor import Duck
+
+__all__: list[str] = []
+
+
+def _bias(subject: Bias, queries: int, keys: int) -> Tensor:
+    if subject.bias is None:
+        raise NotAsked("the code makes the bias of a window")
+    found = subject.bias(queries, keys)
+    if not isinstance(found, Duck):
+        raise NoMeaning("the bias is made of plain numbers: the field knows no positions in it")
+    return found
+
+
+@law("last-rows", "bias")
+def _last(subject: Bias, lab: Lab) -> Iterator[Sides]:  # noqa: ARG001
+    whole = _bias(subject, 5, 5)
+    for few in (1, 2):
+        yield Sides((f"the bias of the last {few}", _bias(subject, few, 5)),
+                    (f"the last {few} rows of all", whole[:, -few:]),
+                    {"queries": few, "keys": 5})  # fmt: skip
+
+
+@law("offset-only", "bias")
+def _offset(subject: Bias, lab: Lab) -> Iterator[Sides]:
+    found = _bias(subject, 5, 5)
+    step = found[:, 1:, 1:] - found[:, :-1, :-1]
+    seen = torch.ones(4, 4, dtype=torch.bool)
+    seen = seen.tril() if subject.causal else seen
+    zero = torch.zeros_like(found[:, :1, :1]) + 0 * lab.numbers(1)
+    # what every key of a query gains alike is nothing: its softmax takes no notice
+    yield Sides(("the bias one further along, less the bias", step - step[:, :, :1] + zero),
+                ("one number for each query", step * 0 + zero),
+                {"queries": 5, "keys": 5}, seen.expand(step.shape))  # fmt: skip
+
+
+def _table(subject: Additive, lab: Lab, rows: int) -> Tensor:
+    if subject.learned:
+        raise NotAsked("the table is learned")
+    nothing = lab.numbers(1, rows, subject.width) * 0
+    found = subject.added(nothing)[0]
+    if lab.session.angles == 0:
+        raise NoMeaning("its table holds plain numbers: the field knows no angles in it")
+    return found
+
+
+@law("products-of-offset", "additive")
+def _products(subject: Additive, lab: Lab) -> Iterator[Sides]:
+    found = _table(subject, lab, 6)
+    gram: Any = torch.matmul(found, found.transpose(0, 1))
+    yield Sides(("products of rows p and q", gram[:-1, :-1]),
+                ("of rows p + 1 and q + 1", gram[1:, 1:]), {"rows": 6})  # fmt: skip
+

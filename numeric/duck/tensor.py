@@ -1,0 +1,321 @@
+"""A tensor of torch that carries residues beside its numbers, through any code.
+
+Every operation of ATen that reaches it is done twice: on the numbers, by torch, so that shapes,
+dtypes, views and errors are those of the user's code; and on what it carries, by a rule.  What
+has no rule is refused, unless all that goes in are known numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from . import functions as _functions
+from . import softmax as _softmax  # noqa: F401 (its rules)
+from .arithmetic import is_number
+from .payload import Field, Lost, NoMeaning, Number, Pair, Payload, TooDeep
+from .rules import MOVES, RULES
+from .session import Session
+
+__all__ = ["Duck", "apart", "as_numbers", "each", "leaves", "numbers_of", "payload_of", "whole"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+RANDOM = frozenset(("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial",
+                    "normal", "uniform"))  # fmt: skip
+OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
+SHORT = (torch.float16, torch.bfloat16)
+PLACES = frozenset(("index", "index_put", "gather", "index_select", "embedding", "masked_fill",
+                    "where"))  # fmt: skip
+
+
+class Duck(Tensor):
+    """``numbers``: what torch computes; ``carried``: the same in the fields of a session."""
+
+    numbers: Tensor
+    carried: Payload
+    session: Session
+
+    @staticmethod
+    def __new__(cls, numbers: Tensor, carried: Payload, session: Session) -> Self:
+        found: Self = torch.Tensor._make_wrapper_subclass(  # noqa: SLF001
+            cls, numbers.shape, strides=numbers.stride(), dtype=numbers.dtype,
+            storage_offset=numbers.storage_offset(), device=numbers.device, requires_grad=False,
+        )  # fmt: skip
+        return found
+
+    def __init__(self, numbers: Tensor, carried: Payload, session: Session) -> None:
+        self.numbers, self.carried, self.session = numbers, carried, session
+
+    def __repr__(self, **kw: Any) -> str:  # type: ignore[override]
+        return f"Duck({self.numbers!r}, {type(self.carried).__name__})"
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        numbers = self.numbers.clone()
+        if not self.session.open:
+            return numbers
+        return Duck(numbers, self.carried.moved(torch.clone), self.session)
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        if func in OUTSIDE:  # these look at memory, which is that of the numbers
+            if args[0].session.open and not isinstance(args[0].carried, Number):
+                raise NoMeaning("reading numbers out of a tensor has no meaning in a finite field")
+            return func(args[0].numbers, *args[1:], **(kwargs or {}))
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        kwargs = kwargs or {}
+        ducks = [x for x in leaves((args, kwargs), []) if isinstance(x, Duck)]
+        if not all(x.session.open for x in ducks):  # some were left behind by another run
+            args, kwargs = each(_current, args), each(_current, kwargs)
+            return func(*args, **kwargs)
+        session = ducks[0].session
+        name = func._schema.name.split("::")[1]  # noqa: SLF001
+        try:
+            if func._schema.is_mutable:  # noqa: SLF001
+                return _in_place(func, name, session, args, kwargs, ducks)
+            numbers = func(*each(numbers_of, args), **each(numbers_of, kwargs))
+            carried = _carried(func, name, session, args, kwargs, ducks)
+        except (NoMeaning, TooDeep) as error:
+            session.refused = error
+            raise
+        return _wrapped(session, numbers, carried, name)
+
+
+def apart(how: Callable[P, R]) -> Callable[P, R]:
+    """A function of this package: what it calls of torch is not followed."""
+    @wraps(how)
+    def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001
+            return how(*args, **kwargs)
+
+    return quiet
+
+
+def each(how: Callable[[Any], Any], x: Any) -> Any:
+    """The same with every entry of lists and dictionaries replaced."""
+    if isinstance(x, (tuple, list)):
+        return type(x)([each(how, v) for v in x])
+    if isinstance(x, dict):
+        return {k: each(how, v) for k, v in x.items()}
+    return how(x)
+
+
+def leaves(x: Any, found: list[Any]) -> list[Any]:
+    """Every entry of lists and dictionaries."""
+    if isinstance(x, (tuple, list)):
+        for v in x:
+            leaves(v, found)
+    elif isinstance(x, dict):
+        leaves(list(x.values()), found)
+    else:
+        found.append(x)
+    return found
+
+
+def numbers_of(x: Any) -> Any:
+    """What torch computes with."""
+    return x.numbers if isinstance(x, Duck) else x
+
+
+def _current(x: Any) -> Any:
+    return x.numbers if isinstance(x, Duck) and not x.session.open else x
+
+
+def payload_of(x: Any) -> Any:
+    """What is carried, or a plain value."""
+    if not isinstance(x, Duck):
+        return x
+    if isinstance(x.carried, Lost):
+        raise NoMeaning(x.carried.why)
+    return x.carried
+
+
+def _carried(
+    func: Any, name: str, session: Session, args: Any, kwargs: Mapping[str, Any],
+    ducks: Sequence[Duck],
+) -> Any:  # fmt: skip
+    """What the result carries, or each of several; None where only numbers are known."""
+    constant = all(isinstance(x.carried, Number) for x in ducks)
+    if name in PLACES:
+        args = (*args[:1], *(each(_place, a) for a in args[1:]))
+    elif name == "_to_copy":
+        return _cast(args[0], kwargs)
+    if name in MOVES:
+        if not isinstance(args[0], Duck):
+            return _settled(None, constant, name)
+        return _moved(func, name, payload_of(args[0]), args[1:], kwargs)
+    if name in _functions.UNKNOWN:
+        if constant:
+            return None
+        rest = list(args[1:])
+        if any(isinstance(x, Tensor) for x in (*rest, *kwargs.values())):
+            raise NoMeaning(f"torch.{name} of two tensors has no meaning in a finite field")
+        plain = {k: v for k, v in kwargs.items() if v is not None}
+        told = f"{name}/{rest}/{plain}" if rest or plain else name
+        return session.unknown_function(told, session.field(payload_of(args[0])))
+    found = RULES.get(name)
+    if found is None:
+        return _settled(None, constant, name)
+    return _settled(
+        found(session, *each(payload_of, args), **_known(each(payload_of, kwargs))),
+        constant, name,
+    )  # fmt: skip
+
+
+def _known(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    drop = ("dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking")
+    return {k: v for k, v in kwargs.items() if k not in drop}
+
+
+def _settled(found: Any, constant: bool, name: str) -> Any:
+    if found is NotImplemented:
+        return NotImplemented
+    if name in RANDOM:
+        raise NoMeaning(f"it draws random numbers (torch.{name}): ask it in evaluation")
+    if found is None and not constant:
+        read = name == "_local_scalar_dense"
+        told = "reading a number out of a tensor" if read else f"torch.{name}"
+        raise NoMeaning(f"{told} has no meaning in a finite field")
+    return found
+
+
+def _place(x: Any) -> Any:
+    """Places are whole numbers, or truth values, and known."""
+    if isinstance(x, Duck) and isinstance(x.carried, Number) and not x.dtype.is_floating_point:
+        return x.numbers
+    return x
+
+
+def _cast(x: Duck, kwargs: Mapping[str, Any]) -> Payload | None:
+    """A cast is exact, but one to whole numbers only where they are whole."""
+    dtype = kwargs.get("dtype") or x.dtype
+    if dtype.is_complex and not isinstance(x.carried, Pair):
+        return x.session.pair(x.carried)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        if not isinstance(x.carried, Number):
+            raise NoMeaning(f"a cast to {dtype} has no meaning in a finite field")
+        if dtype == torch.bool or not x.carried.whole:
+            return None
+    found: Payload = payload_of(x).moved(torch.clone)
+    return found
+
+
+def _moved(func: Any, name: str, payload: Payload, args: Any, kwargs: Any) -> Any:
+    several: list[Any] = []
+
+    def how(v: Tensor) -> Tensor:
+        try:
+            found = func(v, *args, **kwargs)
+        except RuntimeError:
+            if name not in ("view", "_unsafe_view", "_reshape_alias", "as_strided"):
+                raise
+            found = v.reshape(args[0])
+        if isinstance(found, Tensor):
+            return found
+        several.append(found)
+        return v
+
+    found = payload.moved(how)
+    if not several:
+        return found
+    order = iter(several)
+    columns = [next(order) for _ in several]
+    results = []
+    for k in range(len(columns[0])):
+        column = iter(columns)
+        results.append(payload.moved(lambda _, column=column, k=k: next(column)[k]))  # type: ignore[misc]
+    return results
+
+
+def _wrapped(session: Session, numbers: Any, carried: Any, name: str) -> Any:
+    """Numbers with what they carry; known numbers stay plain, but for whole ones."""
+    if isinstance(numbers, (tuple, list)):
+        parts = carried if isinstance(carried, (tuple, list)) else [carried] * len(numbers)
+        return type(numbers)(
+            _wrapped(session, x, p, name) for x, p in zip(numbers, parts, strict=False)
+        )
+    if not isinstance(numbers, Tensor):
+        return numbers
+    if isinstance(carried, Tensor):
+        return carried
+    if numbers.dtype in SHORT:
+        session.short = max(session.short, torch.finfo(numbers.dtype).eps / 2)
+    if carried is NotImplemented:
+        return Duck(numbers, session.constant(numbers), session)
+    if carried is None:
+        if numbers.dtype in (torch.int64, torch.int32):
+            return Duck(numbers, whole(numbers), session)
+        return numbers
+    return Duck(numbers, carried, session)
+
+
+def whole(numbers: Tensor) -> Number:
+    """Whole numbers as what a tensor carries."""
+    return Number(((numbers.long(), torch.ones(numbers.shape, dtype=torch.float64)),))
+
+
+def _in_place(
+    func: Any, name: str, session: Session, args: Any, kwargs: Any, ducks: Sequence[Duck]
+) -> Any:  # fmt: skip
+    target = args[0]
+    if "out" in kwargs:
+        raise NoMeaning(f"torch.{name} with out= writes into a tensor made before")
+    constant = all(isinstance(x.carried, Number) for x in ducks)
+    if not isinstance(target, Duck):
+        if not constant:
+            raise NoMeaning(f"torch.{name} writes into a tensor that holds plain numbers")
+        func(*each(numbers_of, args), **each(numbers_of, kwargs))
+        return target
+    found = _carried(func, name.rstrip("_"), session, args, kwargs, ducks)
+    func(*each(numbers_of, args), **each(numbers_of, kwargs))
+    if found is None or found is NotImplemented:
+        found = as_numbers(target.numbers)
+    _write(target, found, session)
+    return target
+
+
+def as_numbers(numbers: Tensor) -> Number:
+    """Known numbers as what a tensor carries."""
+    if numbers.is_floating_point():
+        value = numbers.double()
+        return Number(((torch.ones_like(value, dtype=torch.int64), value),))
+    return whole(numbers)
+
+
+def _write(target: Duck, found: Payload, session: Session) -> None:
+    old = target.carried
+    if isinstance(old, Field) and is_number(found):
+        found = session.field(found)
+    if isinstance(old, Field) and isinstance(found, Field):
+        for into, x in zip(old.levels, found.levels, strict=True):
+            if into is not None:
+                into.copy_(torch.full_like(into, torch.nan) if x is None else x)
+        session.written = True
+        return
+    if isinstance(old, Pair) and isinstance(found, Pair):
+        for before, after in ((old.real, found.real), (old.imag, found.imag)):
+            for into, x in zip(before.levels, after.levels, strict=True):
+                if into is not None:
+                    into.copy_(torch.full_like(into, torch.nan) if x is None else x)
+        session.written = True
+        return
+    if isinstance(old, Number) and isinstance(found, Number) and len(old.terms) == len(found.terms):
+        for (n, f), (m, g) in zip(old.terms, found.terms, strict=True):
+            n.copy_(m)
+            f.copy_(g)
+        return
+    if target.numbers._base is not None:  # noqa: SLF001
+        raise NoMeaning("a write into a part of a tensor that holds plain numbers")
+    target.carried = found

@@ -1,0 +1,61 @@
+"""What code is, read off what it does: layout, base, scaling, precision, masks, heads, slopes.
+
+Nothing is read from source code or from the names of attributes: a part of an identity is what
+calls showed, with how it was read and how far it may be off.
+"""
+
+from __future__ import annotations
+
+from ..probes.base import Draw
+from ..programs.identity import Identity, Part
+from ..programs.subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+from ..rotary_precision.survey import one_thread
+
+__all__ = ["identify"]
+
+
+def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (frozen)
+    """What the code of a subject is: its parts in words, with evidence, and plain answers.
+
+    What the code raises is told in a part named "unread"; what cannot be read is said to be so.
+
+    >>> from attnproof.numeric.programs.subjects import Mask
+    >>> import torch
+    >>> made = Mask(name="m", mask=lambda T, S: torch.ones(T, S).tril(S - T).bool())
+    >>> identify(made).sentence
+    'mask, causal, aligned at the end, True means visible, bool'
+    """
+    try:
+        with one_thread():
+            return _identify(subject, draw)
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        told = f"the code raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        part = Part("unread", None, "which could not be read", told, certain=False)
+        return Identity(subject.kind or "unknown", (part,))
+
+
+def _identify(subject: Subject, draw: Draw) -> Identity:
+    match subject:
+        case Rotary():
+            from .rotary import identify_rotary
+
+            return identify_rotary(subject, draw)
+        case Attention():
+            from .attention import identify_attention
+
+            return identify_attention(subject, draw)
+        case Bias():
+            from .bias import identify_bias
+
+            return identify_bias(subject, draw)
+        case Additive():
+            from .additive import identify_additive
+
+            return identify_additive(subject, draw)
+        case Mask():
+            from .mask import identify_mask
+
+            return identify_mask(subject, draw)
+        case _:
+            part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
+            return Identity(subject.kind, (part,))

@@ -1,0 +1,94 @@
+"""The ladders of frequencies that are in use, each a formula in float64.
+
+ω_b = base^(−b/B) for the B pairs (Su et al. 2021), and what is done to them for longer texts:
+all divided by a factor (positions interpolated, Chen et al. 2023), another base (NTK-aware), by
+parts (Peng et al. 2023; Llama 3.1), by parts along the index (YaRN as its code has it).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["attention_factor", "by_parts", "ladder", "ntk_base", "ramp_of", "yarn"]
+
+
+def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
+    """ω_b = base^(−b/over), over B where nothing else is said: (B,).
+
+    >>> [round(w, 6) for w in ladder(10_000, 4).tolist()]
+    [1.0, 0.1, 0.01, 0.001]
+    """
+    b = torch.arange(pairs, dtype=torch.float64)
+    return torch.exp(-b * (math.log(base) / (pairs if over is None else over)))
+
+
+def ntk_base(base: float, factor: float, pairs: int) -> float:
+    """base·factor^(2B/(2B − 2)): the slowest pair turns s times slower, the first not.
+
+    s is the factor; bloc97 2023 (NTK-aware scaled RoPE).  Raises ``ValueError`` for fewer than
+    two pairs.
+
+    >>> round(ntk_base(10_000, 8, 64))
+    82685
+    """
+    if pairs < 2:
+        raise ValueError(f"another base changes nothing for {pairs} pair; two are needed")
+    return base * float(factor ** (pairs / (pairs - 1)))
+
+
+def by_parts(omega: Tensor, factor: float, original: float, low: float, high: float) -> Tensor:
+    """ω where a pair turns ``high`` times in ``original`` positions or more, ω/s below ``low``.
+
+    s is the factor; between them linearly in the turns: Llama 3.1 with low = 1, high = 4;
+    NTK-by-parts of Peng et al. 2023 with 1 and 32.
+
+    >>> [round(w, 6) for w in by_parts(ladder(10_000, 4), 8, 100, 1, 4).tolist()]
+    [1.0, 0.029754, 0.00125, 0.000125]
+    """
+    turns = original * omega / math.tau
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return omega * (kept + (1 - kept) / factor)
+
+
+def ramp_of(
+    base: float, pairs: int, original: float, fast: float, slow: float, *, whole: bool = True
+) -> tuple[float, float]:
+    """The indices between which YaRN's code goes from ω to ω/factor.
+
+    The pair that turns r times in ``original`` positions has the index
+    B·ln(original/(2πr))/ln base: the one for ``fast`` is rounded down, the one for ``slow`` up
+    (where ``whole``), and both are cut off at 0 and 2B − 1.
+
+    >>> ramp_of(10_000, 64, 4096, 32, 1)
+    (20.0, 46.0)
+    """
+    low, high = (
+        pairs * math.log(original / (math.tau * turns)) / math.log(base) for turns in (fast, slow)
+    )
+    if whole:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(float(low), 0.0), min(float(high), 2.0 * pairs - 1)
+    return low, high + 0.001 if low == high else high
+
+
+def yarn(omega: Tensor, factor: float, low: float, high: float) -> Tensor:
+    """ω up to the index ``low``, ω/factor from ``high`` on, between them linearly in the index.
+
+    >>> [round(w, 6) for w in yarn(ladder(10_000, 4), 4, 0, 2).tolist()]
+    [1.0, 0.0625, 0.0025, 0.00025]
+    """
+    b = torch.arange(omega.shape[0], dtype=torch.float64)
+    kept = 1 - ((b - low) / (high - low)).clamp(0, 1)
+    return omega * (kept + (1 - kept) / factor)
+
+
+def attention_factor(factor: float) -> float:
+    """0.1 ln s + 1, by which YaRN makes queries and keys longer: Peng et al. 2023, eq. 22.
+
+    >>> round(attention_factor(4), 4)
+    1.1386
+    """
+    return 0.1 * math.log(factor) + 1 if factor > 1 else 1.0

@@ -1,0 +1,199 @@
+"""Laws of what is hidden: keys, whole rows, padding, the other documents of a packed row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .attention_tolerance import gap
+from .base import Outcome, held, not_asked, probe
+from .influence import Sizes, attend_sizes, inputs, layer_sizes, named, visible
+from .scene import Scene, in_formats
+
+__all__: list[str] = []
+
+
+def random_mask(scene: Scene, sizes: Sizes) -> Tensor:
+    """Truth values (B, 1, T, S) that leave every query its own key, and its own alone at worst."""
+    b, t, s, *_ = sizes
+    seen = scene.draw.normal(b, 1, t, s, salt=91) > 0
+    seen = seen & visible(scene.declared, t, s).to(seen.device)
+    last = torch.arange(t, device=seen.device)
+    seen[:, :, last, (last + s - t) if scene.declared.alignment == "end" else last] = True
+    return seen
+
+
+def as_given(scene: Scene, seen: Tensor) -> dict[str, Tensor]:
+    """A mask of truth values in each form that the code takes: truth values, or 0 and −inf."""
+    forms: dict[str, Tensor] = {}
+    if "bool" in scene.subject.masks:
+        forms["bool"] = seen
+    if "float" in scene.subject.masks:
+        zero = torch.zeros(seen.shape, dtype=scene.draw.dtype, device=seen.device)
+        forms["float"] = zero.masked_fill(~seen, -math.inf)
+    return forms
+
+
+@probe("hidden-keys-do-nothing", "attention")
+@in_formats
+def hidden_keys_do_nothing(scene: Scene) -> Outcome:
+    """Numbers in keys and values that a mask hides from every query leave the output as it was."""
+    one = scene.subject
+    if one.attend is None or not one.masks:
+        return _hidden_tokens(scene)
+    told = ""
+    largest = math.sqrt(torch.finfo(scene.draw.dtype).max) / 16  # products with q stay finite
+    for sizes in attend_sizes(one, scene.declared)[:4]:
+        q, k, v = inputs(scene, sizes)
+        seen = random_mask(scene, sizes)
+        hidden = max(1, sizes[2] // 2)
+        seen[..., hidden] = False
+        seen[..., 0] |= ~seen.any(-1)  # whoever saw that key alone sees the first
+        for form, mask in as_given(scene, seen).items():
+            plain = scene.allow(lambda q, k, v, m=mask: one.attend(q, k, v, m), q, k, v)
+            for size in (min(100.0, largest), min(1e4, largest)):
+                keys, values = k.clone(), v.clone()
+                keys[:, :, hidden] = size * scene.draw.normal(sizes[5], salt=92)
+                values[:, :, hidden] = size
+                here = one.attend(q, keys, values, mask)
+                found = scene.differs(
+                    "large numbers in hidden keys and values did nothing",
+                    (f"the output with numbers of {size:g} in the hidden key {hidden}", here),
+                    ("the output as it was", plain.output), plain(), **named(sizes), mask=form,
+                    hidden_key=hidden,
+                )  # fmt: skip
+                if found.witness is not None:
+                    return found
+            if not told:
+                told = _not_finite(scene, (q, k, v, mask), hidden)
+    return held(found.why + told, found.error, found.bound, **dict(found.sizes or {}))
+
+
+def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
+    """Which infinities and NaN come through: 0 · NaN is NaN in most code, torch's own as well."""
+    q, k, v, mask = given
+    through = []
+    for name, value in (("inf", math.inf), ("NaN", math.nan)):
+        for where in ("key", "value"):
+            keys, values = k.clone(), v.clone()
+            (keys if where == "key" else values)[:, :, hidden] = value
+            if not bool(scene.subject.attend(q, keys, values, mask).isfinite().all()):
+                through.append(f"{name} in a hidden {where}")
+    return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
+
+
+def _hidden_tokens(scene: Scene) -> Outcome:
+    """The same of padding: what stands in tokens that do not count changes no token that does."""
+    one = scene.subject
+    if one.hide is None:
+        return not_asked("the code takes no mask")
+    for b, t in layer_sizes(one.heads):
+        x = scene.draw.normal(b, t, one.embed, salt=t)
+        for side in ("right", "left"):
+            counts = _counts(b, t, side).to(x.device)
+            plain = scene.allow(lambda x, c=counts: one.hide(x, c), x)
+            for size in (1.0, 100.0):
+                padding = size * scene.draw.normal(b, t, one.embed, salt=93)
+                other = torch.where(counts[..., None], x, padding)
+                seen = scene.differs(
+                    f"what stands in padding ({side}) did nothing",
+                    (f"the output with other tokens (times {size:g}) in the padding",
+                     one.hide(other, counts)[counts]),
+                    ("the output as it was", plain.output[counts]), plain(), B=b, T=t, E=one.embed,
+                    counts=counts,
+                )  # fmt: skip
+                if seen.witness is not None:
+                    return seen
+    return seen
+
+
+def _counts(b: int, t: int, side: str) -> Tensor:
+    """Truth values (B, T): rows of t, t-1, t-2.. tokens (at least one), padded on one side."""
+    length = (t - torch.arange(b) - 1).clamp(min=1)[:, None]
+    place = torch.arange(t)[None]
+    return place < length if side == "right" else place >= t - length
+
+
+@probe("hidden-rows", "attention")
+@in_formats
+def hidden_rows(scene: Scene) -> Outcome:
+    """A query from which all keys are hidden reads zeros, the mean, or what is declared."""
+    one, said = scene.subject, scene.declared.hidden_row
+    if one.attend is None or not one.masks:
+        return not_asked("the code takes no mask")
+    words = ""
+    for sizes in attend_sizes(one, scene.declared)[:3]:
+        b, t, _, h, g, _ = sizes
+        q, k, v = inputs(scene, sizes)
+        mask = random_mask(scene, sizes)
+        full = as_given(scene, mask)
+        mask = mask.clone()
+        mask[0, 0, 1] = False
+        for form, given in as_given(scene, mask).items():
+            plain = scene.allow(lambda q, k, v, m=full[form]: one.attend(q, k, v, m), q, k, v)
+            output = one.attend(q, k, v, given)
+            row = output[0, :, 1]
+            mean = v[0].repeat_interleave(h // g, 0).mean(1)
+            ways = {"zero": torch.zeros_like(row), "mean": mean}
+            is_one = next((n for n, w in ways.items() if gap(row, w) <= plain()), "something else")
+            if bool(row.isnan().any()):
+                is_one = "nan"
+            told: dict[str, Any] = {**named(sizes), "mask": form, "query": 1, "row": 0}
+            words = f"a query that sees no key reads {is_one} ({form} mask)"
+            if is_one != said and (said != "any" or is_one == "nan"):
+                ways["nan"] = torch.full_like(row, math.nan)
+                wanted = ways.get(said, ways["zero"])
+                due = {"any": "zeros or the mean", "zero": "zeros"}.get(said, said)
+                seen = scene.differs(
+                    words, ("what it reads", row), ("what it is to read", wanted), plain(),
+                    f"{words}, and {due} {'is' if due in ('mean', 'nan') else 'are'} wanted",
+                    **told,
+                )  # fmt: skip
+                if seen.witness is not None:
+                    return seen
+            rest = torch.ones(b, t, dtype=torch.bool, device=row.device)
+            rest[0, 1] = False
+            seen = scene.differs(
+                words, ("the output of the other queries", output.transpose(1, 2)[rest]),
+                ("theirs where every query sees a key", plain.output.transpose(1, 2)[rest]),
+                plain(), **told,
+            )  # fmt: skip
+            if seen.witness is not None:
+                return seen
+    return held(words, seen.error, seen.bound)
+
+
+@probe("documents-apart", "attention")
+@in_formats
+def documents_apart(scene: Scene) -> Outcome:
+    """Each document of a packed row gives what it gives alone, wherever each row splits."""
+    one = scene.subject
+    call = one.documents
+    if call is None:
+        return not_asked("the code takes no packed documents")
+    packed = ([(1, 2)], [(2, 1)], [(2, 4), (3, 3), (4, 1, 1)], [(2, 3), (2, 3)])
+    for lengths in packed:
+        b, t = len(lengths), sum(lengths[0])
+        x = scene.draw.normal(b, t, one.embed, salt=t)
+        ids = torch.stack([torch.cat([torch.arange(n) for n in row]) for row in lengths])
+        ids = ids.to(x.device)
+        plain = scene.allow(lambda x, ids=ids: call(x, ids), x)
+        for n, row in enumerate(lengths):
+            start = 0
+            for many in row:
+                part = slice(start, start + many)
+                alone = call(x[n : n + 1, part], ids[n : n + 1, part])
+                seen = scene.differs(
+                    "each document packed into a row gave what it gives alone",
+                    (f"the output of tokens {start} to {start + many - 1} of row {n}, packed,",
+                     plain.output[n : n + 1, part]),
+                    ("theirs alone", alone), plain(), B=b, T=t, E=one.embed,
+                    lengths=[list(row) for row in lengths],
+                )  # fmt: skip
+                if seen.witness is not None:
+                    return seen
+                start += many
+    return seen

@@ -1,0 +1,133 @@
+"""What a probe is: a function of the code and of a draw, registered under the law it tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..programs.finding import Finding, Seen
+from ..programs.laws import CODE_LAWS
+from ..programs.subjects import Subject
+
+__all__ = ["PROBES", "Draw", "Outcome", "Probe", "broken", "held", "not_asked", "probe",
+           "run_probe", "undecided"]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Where inputs come from: a seed, a dtype, a device.
+
+    >>> Draw(seed=3).normal(2, 2).shape
+    torch.Size([2, 2])
+    """
+
+    seed: int = 0
+    dtype: torch.dtype = torch.float32
+    device: str = "cpu"
+
+    def generator(self, salt: int = 0) -> torch.Generator:
+        """A generator of its own, so that no call disturbs another."""
+        return torch.Generator().manual_seed(self.seed * 1_000_003 + salt)
+
+    def normal(self, *shape: int, salt: int = 0) -> Tensor:
+        """Independent standard normal numbers."""
+        drawn = torch.randn(*shape, generator=self.generator(salt), dtype=torch.float64)
+        return drawn.to(self.dtype).to(self.device)
+
+    def permutation(self, n: int, salt: int = 0) -> Tensor:
+        """A permutation of 0..n-1 that is not the identity for n > 1."""
+        order = torch.randperm(n, generator=self.generator(salt))
+        if n > 1 and bool((order == torch.arange(n)).all()):
+            order = order.roll(1)
+        return order.to(self.device)
+
+    def cast(self, dtype: torch.dtype) -> Draw:
+        """The same seed in another dtype."""
+        return replace(self, dtype=dtype)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a probe saw; ``witness`` makes it broken, ``skipped`` not asked."""
+
+    why: str
+    error: float | None = None
+    bound: float | None = None
+    witness: Seen | None = None
+    skipped: bool = False
+    doubtful: bool = False
+    sizes: Mapping[str, int] | None = None
+
+
+def held(why: str, error: float | None = None, bound: float | None = None, **sizes: int) -> Outcome:
+    """The law held at every input that was tried."""
+    return Outcome(why, error, bound, sizes=sizes)
+
+
+def broken(why: str, witness: Seen, **sizes: int) -> Outcome:
+    """The law failed; the witness shows where."""
+    return Outcome(why, witness.difference, witness.allowed, witness, sizes=sizes)
+
+
+def not_asked(why: str) -> Outcome:
+    """The law was not asked of this code, and why."""
+    return Outcome(why, skipped=True)
+
+
+def undecided(why: str, error: float | None = None, bound: float | None = None) -> Outcome:
+    """Neither: the code raised, or rounding hides the answer."""
+    return Outcome(why, error, bound, doubtful=True)
+
+
+Look = Callable[[Any, Draw], Outcome]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A law, a kind of code, and the function that looks."""
+
+    law: str
+    kind: str
+    look: Look
+
+
+PROBES: list[Probe] = []
+
+
+def probe(law: str, kind: str) -> Callable[[Look], Look]:
+    """Register a function (subject, draw) -> Outcome as the probe of a law for a kind of code."""
+    if not any(known.id == law and kind in known.about for known in CODE_LAWS):
+        raise ValueError(f"there is no law {law!r} of {kind} code")
+
+    def wrap(look: Look) -> Look:
+        PROBES.append(Probe(law, kind, look))
+        return look
+
+    return wrap
+
+
+def run_probe(one: Probe, subject: Subject, draw: Draw) -> Finding:
+    """What one probe finds; what the code raises is told, and the law undecided."""
+    start = perf_counter()
+    try:
+        with torch.no_grad():
+            seen = one.look(subject, draw)
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        told = " ".join(str(error).split())[:300]
+        seen = undecided(f"the code raised {type(error).__name__}: {told}")
+    verdict = (
+        "broken" if seen.witness is not None
+        else "not asked" if seen.skipped
+        else "undecided" if seen.doubtful
+        else "holds"
+    )  # fmt: skip
+    return Finding(
+        one.law, "measured", verdict, seen.why, seen.error, seen.bound, seen.witness,
+        seed=draw.seed, dtype=str(draw.dtype).removeprefix("torch."), device=draw.device,
+        sizes=dict(seen.sizes or {}), seconds=perf_counter() - start,
+    )  # fmt: skip

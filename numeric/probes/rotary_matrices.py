@@ -1,0 +1,166 @@
+"""What rotary code does to every unit vector: a matrix for each position.
+
+Row i of a matrix is the unit vector of channel i, turned; so the score of unit vectors i, j at
+positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are seen at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..programs.subjects import Rotary
+from .base import Draw
+from .calling import calm
+from .tolerance import Rounding, rounding_of
+
+__all__ = ["REORDERED", "Point", "Reach", "alone", "fastest", "lengths_of", "matrices", "near",
+           "order_of", "point", "reach_of", "rotate_at", "tensor_of", "unit_words"]  # fmt: skip
+
+Call = Callable[[Tensor, Tensor], Tensor]
+Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
+FURTHEST = 1 << 16
+REORDERED = "the channels come back in another order, the same at every position"
+FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The positions that code takes: from ``low`` to ``high``; ``why`` it is not further."""
+
+    low: int
+    high: int
+    why: str = ""
+
+    def has(self, *positions: float) -> bool:
+        """Whether all of these positions are within."""
+        return all(self.low <= p <= self.high for p in positions)
+
+
+def point(subject: Rotary, p: float) -> Point:
+    """The position p, on every axis the same."""
+    return (p,) * max(1, subject.axes)
+
+
+def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
+    """Positions as the code takes them: (n,), or (n, axes); integers where the code is on those."""
+    kind = torch.int64 if subject.whole else torch.float32
+    made = torch.tensor([list(p) for p in points], dtype=torch.float64).to(kind).to(draw.device)
+    return made if subject.axes else made[:, 0]
+
+
+def rotate_at(
+    subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
+) -> Tensor:  # fmt: skip
+    """Turn vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
+
+    Raises ``ValueError`` where the code gives another shape than it was given.
+    """
+    rows, count, width = x.shape
+    heads = x[:, None].expand(rows, subject.heads, count, width).contiguous()
+    ids = tensor_of(subject, points, draw)
+    result = calm(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
+    if result.shape != heads.shape:
+        raise ValueError(
+            f"rotary code was given vectors {tuple(heads.shape)} as (B, H, T, D) and gave "
+            f"{tuple(result.shape)}; it should give the same shape"
+        )
+    return result
+
+
+def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -> Tensor:
+    """The matrix at each point, of the first and the last head: (n, heads, D, D) in float64."""
+    units = torch.eye(subject.width, dtype=draw.dtype, device=draw.device)
+    x = units[:, None].expand(subject.width, len(points), subject.width)
+    result = rotate_at(subject, call, x, points, draw)  # (unit vector, H, n, D)
+    ends = sorted({0, subject.heads - 1})
+    return result[:, ends].permute(2, 1, 0, 3)
+
+
+def alone(subject: Rotary, call: Call, channel: int, at: Point, draw: Draw) -> Tensor:
+    """The unit vector of one channel, turned by itself (B = T = 1), first head: (D,)."""
+    x = torch.zeros(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+    x[0, 0, channel] = 1
+    return rotate_at(subject, call, x, [at], draw)[0, 0, 0]
+
+
+def reach_of(subject: Rotary, draw: Draw) -> Reach:
+    """How far the positions of the code go, up to a little over 65536: found by calling it."""
+    why = ""
+    x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+    for far in FALL_BACK:
+        high = min(subject.first + far, subject.most - 1)
+        try:
+            for call in {subject.turn, subject.turn_key}:
+                rotate_at(subject, call, x, [point(subject, high)], draw)
+        except (IndexError, RuntimeError, ValueError, KeyError) as error:
+            told = " ".join(str(error).split())[:120]
+            why = why or f"position {high} raised {type(error).__name__}: {told}"
+            continue
+        return Reach(subject.first, high, why)
+    # Nothing worked: the call itself fails, and what it raises is told.
+    rotate_at(subject, subject.turn, x, [point(subject, subject.first)], draw)
+    return Reach(subject.first, subject.first, why)
+
+
+def near(low: int, reach: Reach, *offsets: int) -> list[int]:
+    """The positions ``low`` + offset that the code has, in order and each once."""
+    return sorted({low + o for o in offsets if reach.has(low + o)})
+
+
+def order_of(zero: Tensor, bound: float) -> Tensor | None:
+    """Where each channel comes back at position 0, if that is another order: (h, D, D) -> (D,).
+
+    Scores do not see a fixed order of the channels, the same for queries and keys: DeepSeek-V3
+    turns neighbours, and gives the halves.  ``matrix[..., order]`` undoes it.  None where the order
+    is as it was, where heads have different ones, or where a vector is moved otherwise.
+
+    >>> order_of(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
+    tensor([0, 2, 1, 3])
+    """
+    places = zero.abs().argmax(-1)
+    order, channels = places[0], torch.arange(zero.shape[-1], device=zero.device)
+    if torch.equal(order, channels) or not torch.equal(order.sort().values, channels):
+        return None
+    own = zero.gather(-1, places[..., None])
+    rest = zero.scatter(-1, places[..., None], 0.0)
+    fixed = bool((places == order).all() and (own > 0).all())
+    return order if fixed and float(rest.abs().max()) <= bound else None
+
+
+def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The length of each turned unit vector, and which pass through: (n, h, D, D) -> (D,), (D,).
+
+    A channel passes if its unit vector stays as it is, to the bit, at every one of the positions.
+    """
+    width = matrix.shape[-1]
+    stays = (matrix == torch.eye(width, dtype=matrix.dtype)).all(-1).flatten(0, 1).all(0)
+    return matrix[0, 0].norm(dim=-1), stays
+
+
+def fastest(subject: Rotary, draw: Draw) -> float:
+    """The largest frequency, 1 at least, from how far unit vectors go in one step: at most π.
+
+    A vector turned by ω is 2 sin(ω/2) from where it was.  Whole positions tell ω up to 2π.
+    """
+    low = subject.first
+    step = 1.0 if subject.whole else 2.0**-6
+    both = matrices(subject, subject.turn, [point(subject, low), point(subject, low + step)], draw)
+    size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
+    chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
+    return max(1.0, float(2 * torch.asin(chord / 2).max()) / step)
+
+
+def unit_words(channel: int, width: int) -> list[int] | str:
+    """A unit vector for a witness: its numbers, or in words where they are many."""
+    if width <= 8:
+        return [int(i == channel) for i in range(width)]
+    return f"1 in channel {channel} of {width}, 0 elsewhere"
+
+
+def rounding(draw: Draw) -> Rounding:
+    """The rounding of the draw's dtype."""
+    return rounding_of(draw.dtype)

@@ -1,0 +1,87 @@
+"""Tokens at any positions, for code that knows only where a sequence starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .axes import from_order, to_order
+
+__all__ = ["at_offsets", "at_start"]
+
+Turns = Callable[..., tuple[Tensor, ...]]
+
+
+def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Turns:
+    """A call in an order of axes as one on (B, H, T, D); what the code does not know is looped."""
+
+    def turn(*xs: Tensor) -> tuple[Tensor, ...]:
+        rows, heads = xs[0].shape[:2]
+        if "h" not in order and heads > 1:
+            flat = turn(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
+            return tuple(x.reshape(rows, heads, *x.shape[2:]) for x in flat)
+        if "b" not in order and rows > 1:
+            apart = [turn(*(x[b : b + 1] for x in xs)) for b in range(rows)]
+            return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
+        return tuple(from_order(x, order) for x in call(tuple(to_order(x, order) for x in xs)))
+
+    return turn
+
+
+def at_start(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Turns:
+    """f(x), which gives the t-th token position t, as turn(x, positions).
+
+    Each token is put at its place in a sequence of zeros that is long enough, and read there: a
+    rotary code turns every token by itself.  Tokens that share a place go in one after the other.
+    """
+    plain = _ordered(call, order)
+
+    def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        rows, heads, tokens, width = xs[0].shape
+        running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
+        if torch.compiler.is_exporting() or torch.equal(positions, running):
+            return plain(*xs)
+        same = (positions[:, :, None] == positions[:, None, :]).tril(-1)
+        turns_before = same.sum(-1)
+        outs = [torch.zeros_like(x) for x in xs]
+        length = max(int(positions.max()) + 1, 1)
+        for count in range(int(turns_before.max()) + 1):
+            row, token = (turns_before == count).nonzero(as_tuple=True)
+            place = positions[row, token].long()
+            longer = [x.new_zeros(rows, heads, length, width) for x in xs]
+            for long, x in zip(longer, xs, strict=True):
+                long[row, :, place] = x[row, :, token]
+            for out, got in zip(outs, plain(*longer), strict=True):
+                out[row, :, token] = got[row, :, place]
+        return tuple(outs)
+
+    return turn
+
+
+def at_offsets(
+    call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
+) -> Turns:  # fmt: skip
+    """f(x, offset), as turn(x, positions): one call for rows that run on, else one a token."""
+
+    def start(*xs: Tensor, offset: int) -> tuple[Tensor, ...]:
+        return _ordered(lambda ys: call(ys, offset), order)(*xs)
+
+    def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        rows, tokens = positions.shape
+        first = positions[:, :1]
+        on = positions == first + torch.arange(tokens, device=positions.device)
+        if bool(on.all()) and bool((first == first[0]).all()):
+            return start(*xs, offset=int(first[0]))
+        outs = [torch.zeros_like(x) for x in xs]
+        for row in range(rows):
+            whole = bool(on[row].all())
+            for t in range(1 if whole else tokens):
+                part = slice(t, tokens if whole else t + 1)
+                got = start(*(x[row : row + 1, :, part] for x in xs), offset=int(positions[row, t]))
+                for out, one in zip(outs, got, strict=True):
+                    out[row : row + 1, :, part] = one
+        return tuple(outs)
+
+    return turn

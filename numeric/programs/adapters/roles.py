@@ -1,0 +1,153 @@
+"""What the parameters of a function are, read off their names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .code import DoesNotFit
+
+__all__ = ["Parameter", "order_in", "parameters", "role_of", "sizes_of"]
+
+ROLES: dict[str, str] = {
+    "query": "q query queries xq query_layer query_states q_ qs target",
+    "key": "k key keys xk key_layer key_states k_ ks",
+    "value": "v value values xv value_layer value_states v_ vs",
+    "tokens": "x t tensor inputs input hidden_states hidden_state tokens emb embeddings src xs x_ "
+              "y input_tensor token_embedding token_embeddings qk features inp seq vec "
+              "input_features",
+    "positions": "pos position positions position_ids pos_ids input_pos ids position_id indices "
+                 "coords coordinates p m positions_ids input_positions time timestep timesteps "
+                 "token_positions pos_id",
+    "offset": "offset start start_pos start_index past_length past_key_values_length cache_len "
+              "seqlen_offset position_offset start_position past_len cache_offset past",
+    "cos": "cos cosine cosines cos_cached freqs_cos rope_cos cos_ cos_emb c",
+    "sin": "sin sine sines sin_cached freqs_sin rope_sin sin_ sin_emb s",
+    "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "
+             "rotary_freqs pos_cis rotations phases rope cache freq",
+    "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
+            "position_embedding sin_cos pos_emb",
+    "length": "seq_len seqlen length n max_len max_seq_len end l context_length q_len tgt_len "
+              "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
+              "context_len max_length num_positions sequence_length max_position_embeddings qlen "
+              "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
+              "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q",
+    "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
+            "k_length total_len kv_length nk s_len t_k len_k",
+    "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
+    "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
+    "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
+             "rot_dim rope_dim headdim d_rope rotary_ndims",
+    "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
+             "embedding_dim channels in_channels dim_model emb_size d_in d_out input_dim dims "
+             "output_dim num_pos_feats n_units features_dim in_features",
+    "base": "base theta rope_theta rope_base temperature base_freq",
+    "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
+    "padding": "key_padding_mask src_key_padding_mask padding_mask",
+    "causal": "causal is_causal use_causal_mask",
+    "dropout": "dropout dropout_p drop p_drop attn_drop attn_dropout attention_dropout resid_pdrop "
+               "attn_pdrop drop_rate dropout_rate",
+    "device": "device",
+    "dtype": "dtype torch_dtype",
+    "window": "window window_size sliding_window w ws",
+}  # fmt: skip
+BY_WORD = {word: role for role, words in ROLES.items() for word in words.split()}
+CAPITALS = {"T": "length", "N": "length", "L": "length", "S": "keys", "H": "heads", "D": "width",
+            "C": "embed", "E": "embed", "B": "rows", "W": "window"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter: its name, what it is (or ""), whether it has a default, and which."""
+
+    name: str
+    role: str
+    required: bool
+    default: Any = None
+    annotation: Any = None
+
+
+def role_of(name: str) -> str:
+    """What a parameter of that name is, or "".
+
+    >>> role_of("position_ids"), role_of("rope_theta"), role_of("colour")
+    ('positions', 'base', '')
+    """
+    return CAPITALS.get(name) or BY_WORD.get(name.lower(), "")
+
+
+def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """The parameters of a call without ``self``; ``*args`` and ``**kwargs`` are left out.
+
+    Raises ``DoesNotFit`` where the signature cannot be read.
+    """
+    module = hasattr(call, "forward") and not inspect.isclass(call)
+    target = getattr(call, "forward") if module else call  # noqa: B009
+    try:
+        found = tuple(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError) as error:
+        found = _documented(call)
+        if not found:
+            raise DoesNotFit(f"its signature cannot be read: {error}") from None
+    return tuple(
+        Parameter(p.name, role_of(p.name), p.default is p.empty, None if p.default is p.empty
+                  else p.default, None if p.annotation is p.empty else p.annotation)
+        for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    )  # fmt: skip
+
+
+def _documented(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    """The signature that begins the documentation of a function of C."""
+    line = " ".join((call.__doc__ or "").split("->")[0].split())
+    name, opens, rest = line.partition("(")
+    if not opens or not rest.endswith(")") or not name.isidentifier():
+        return ()
+    try:
+        made: dict[str, Any] = {}
+        exec(compile(f"def {name}({rest}: pass", "<doc>", "exec"), {}, made)
+    except (SyntaxError, NameError):
+        return ()
+    return tuple(inspect.signature(made[name]).parameters.values())
+
+
+LETTERS: dict[str, str] = {
+    "b": "b bs bsz batch batch_size bsize nb n_batch B",
+    "t": "t l s n seq sequence seq_len seqlen seq_length length tokens q_len T N L S M slen sl "
+         "tgt_len m num_tokens sequence_length qlen seqlen_q",
+    "h": "h nh heads n_heads num_heads n_head H nhead head n_local_heads nheads K",
+    "d": "d hd dim head_dim d_k d_head D dh head_size E depth c k dim_head hs e embed_dim d_model "
+         "embedding_dim features hidden hidden_size n_embd C",
+}  # fmt: skip
+AXIS = {word: letter for letter, words in LETTERS.items() for word in words.split()}
+UNPACKED = re.compile(r"^\s*([\w\s,*]+?)\s*=\s*\w+\.(?:shape|size\(\))", re.MULTILINE)
+WRITTEN = re.compile(r"[\[(]\s*(\w+\s*,\s*\w+\s*,\s*\w+(?:\s*,\s*\w+)?)\s*[\])]")
+
+
+def order_in(text: str) -> str:
+    """The order of axes that source says itself: ``b, t, h, d = x.shape``, or (B, T, H, D).
+
+    >>> order_in("B, H, T, D = q.shape")
+    'bhtd'
+    >>> order_in("return x")
+    ''
+    """
+    for pattern in (UNPACKED, WRITTEN):
+        for found in pattern.findall(text):
+            letters = [AXIS.get(name.strip(), AXIS.get(name.strip().lower(), ""))
+                       for name in found.split(",")]  # fmt: skip
+            if sorted(letters) in (["b", "d", "h", "t"], ["b", "d", "t"]):
+                return "".join(letters)
+    return ""
+
+
+def sizes_of(holder: Any, role: str) -> tuple[int, ...]:
+    """Numbers that an object, or its ``config``, holds under names of a role, in their order."""
+    held: Mapping[str, Any] = {}
+    config = getattr(holder, "config", None)
+    for one in (holder, config):
+        held = {**getattr(one, "__dict__", {}), **held}
+    named = [held[word] for word in ROLES[role].split() if word in held]
+    return tuple(v for v in named if isinstance(v, int) and not isinstance(v, bool) and v > 0)

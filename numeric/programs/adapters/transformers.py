@@ -1,0 +1,192 @@
+"""Classes of Hugging Face transformers: built from configs, without weights and without a network.
+
+``rotary_classes()`` names every class with Rotary in its name; `small_config` builds what a class
+is built with.  Which function takes the cos and sin of a class stands in the file of the class.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from .building import alike
+from .code import Code, DoesNotFit, Options
+
+__all__ = ["attends_with", "is_config", "layer_types", "of_config", "rotary_classes",
+           "small_config", "the_class"]  # fmt: skip
+
+CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
+SMALL = {
+    "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+    "num_hidden_layers": 2, "intermediate_size": 48, "vocab_size": 40, "d_model": 32, "d_kv": 8,
+    "num_heads": 4, "n_embd": 32, "n_head": 4, "n_layer": 2, "d_ff": 48, "num_layers": 2,
+    "attention_dropout": 0.0, "max_position_embeddings": 512, "attn_implementation": "eager",
+}  # fmt: skip
+PARTS = ("text_config", "vision_config", "audio_config", "encoder_config", "decoder_config",
+         "thinker_config", "talker_config", "encoder", "decoder")  # fmt: skip
+
+
+def rotary_classes() -> tuple[tuple[str, str], ...]:
+    """(module, class) of every class with Rotary in its name; read off the files, none imported.
+
+    Raises ``ImportError`` where transformers is not installed.
+    """
+    import transformers
+
+    root = Path(transformers.__file__).parent
+    return tuple(
+        (".".join(["transformers", *path.relative_to(root).with_suffix("").parts]), name)
+        for path in sorted(root.glob("models/*/modeling_*.py"))
+        for name in CLASS.findall(path.read_text(encoding="utf-8"))
+    )
+
+
+def the_class(module: str, name: str) -> type[nn.Module]:
+    """The class itself; its module is imported."""
+    found: type[nn.Module] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def is_config(thing: Any) -> bool:
+    """Whether this is a config of transformers, or a class of them."""
+    cls = thing if inspect.isclass(thing) else type(thing)
+    return any(base.__name__ in ("PreTrainedConfig", "PretrainedConfig") for base in cls.__mro__)
+
+
+def small_config(annotation: type[Any], cls: Any) -> Any:
+    """A config for that class: as it comes for rotary code, of small sizes for what has weights.
+
+    Where the class is built from a part of the config (its text or vision half), that part.
+    Raises ``DoesNotFit``.
+    """
+    with _quiet():
+        return _small_config(annotation, cls)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warnings of small configs, about ids of tokens that small vocabularies lack."""
+    logger = logging.getLogger("transformers")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _small_config(annotation: type[Any], cls: Any) -> Any:
+    rotary = "rotary" in getattr(cls, "__name__", "").lower()
+    failed = ""
+    for sizes in ({}, SMALL) if rotary else (SMALL, {}):
+        try:
+            config = annotation(**{k: v for k, v in sizes.items() if _has(annotation, k)})
+        except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
+            failed = " ".join(str(error).split())[:200]
+            continue
+        for part in _parts(config):
+            _completed(part)
+            try:
+                cls(part, **_numbered(cls))
+            except Exception as error:  # noqa: BLE001 (a part of the config is the wrong one)
+                failed = failed or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                continue
+            return part
+    raise DoesNotFit(f"of no {annotation.__name__} could {cls.__name__} be built: {failed}")
+
+
+def _numbered(cls: Any) -> dict[str, int]:
+    """The number of the layer, for classes that must be given one."""
+    known = inspect.signature(cls.__init__).parameters
+    return {"layer_idx": 0} if "layer_idx" in known else {}
+
+
+def _has(annotation: type[Any], name: str) -> bool:
+    if name == "attn_implementation":
+        return True
+    names = {*getattr(annotation, "attribute_map", {}),
+             *inspect.signature(annotation.__init__).parameters}  # fmt: skip
+    return name in names or hasattr(annotation, name)
+
+
+def _parts(config: Any) -> Iterator[Any]:
+    yield config
+    for name in PARTS:
+        part = getattr(config, name, None)
+        if is_config(part):
+            yield from _parts(part)
+
+
+def _completed(config: Any) -> None:
+    """A base where the config, as it comes, has none, and sizes that go together."""
+    if getattr(config, "rope_parameters", "") is None:
+        config.rope_parameters = {"rope_type": "default", "rope_theta": 10000.0}
+    heads = getattr(config, "num_attention_heads", 0)
+    if getattr(config, "kv_lora_rank", None) and getattr(config, "num_key_value_heads", 0) != heads:
+        config.num_key_value_heads = heads  # keys from a common latent: as many heads as queries
+
+
+def sections_of(table: Any) -> list[int]:
+    """How many pairs each axis of positions has, where a table has several (text, rows, columns).
+
+    Those of a small table are made to fit its width.
+    """
+    found = getattr(table, "mrope_section", None)
+    frequencies = getattr(table, "inv_freq", None)
+    if not isinstance(found, list | tuple) or frequencies is None:
+        return []
+    pairs, axes = len(frequencies), len(found)
+    if sum(found) != pairs >= axes:
+        table.mrope_section = [pairs // axes] * (axes - 1) + [pairs - pairs // axes * (axes - 1)]
+    return list(table.mrope_section)
+
+
+def layer_types(module: nn.Module, options: Options) -> Options:
+    """Options with a ``layer_type``, where the call of the class wants one: its first ladder's."""
+    try:
+        wanted = "layer_type" in inspect.signature(module.forward).parameters
+    except (TypeError, ValueError):
+        return options
+    if not wanted or "layer_type" in options.arguments:
+        return options
+    found = [name.removesuffix("_inv_freq") for name, _ in module.named_buffers()
+             if name.endswith("_inv_freq") and not name.endswith("original_inv_freq")]  # fmt: skip
+    if not found:
+        return options
+    return replace(options, arguments={**options.arguments, "layer_type": found[0]})
+
+
+def of_config(config: Any, kind: str | None) -> type[nn.Module]:
+    """The class to look at for a config: its attention, or its rotary embedding.
+
+    Raises ``DoesNotFit`` that names the classes of its model.
+    """
+    cls = config if inspect.isclass(config) else type(config)
+    space = importlib.import_module(cls.__module__.replace(".configuration_", ".modeling_"))
+    ends = ("RotaryEmbedding",) if kind in (None, "rotary") else ("Attention", "SelfAttention")
+    prefix = cls.__name__.removesuffix("Config")
+    named = [v for k, v in vars(space).items() if k.endswith(ends) and inspect.isclass(v)]
+    own = [v for v in named if v.__name__.startswith(prefix)]
+    if not own and not named:
+        raise DoesNotFit(f"{space.__name__} has no class whose name ends in {' or '.join(ends)}")
+    return the_class(space.__name__, (own or named)[0].__name__)
+
+
+def attends_with(code: Code) -> Any:
+    """The rotary table that a model's attention is given, where one stands in its file."""
+    config = getattr(code.module, "config", None)
+    prefix = type(code.module).__name__
+    named = [v for k, v in code.space.items() if k.endswith("RotaryEmbedding")]
+    found = [v for v in named if inspect.isclass(v) and issubclass(v, nn.Module)]
+    near = sorted(found, key=lambda v: -alike(v.__name__, prefix))
+    return near[0](config) if near and config is not None else None
+

@@ -1,0 +1,231 @@
+"""From any object to a `Subject`: which adapter fits, and how the code is called."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+
+from .adapters import additive, attention, bias, layer, mask, rotary
+from .adapters.building import code_of, place_of
+from .adapters.code import Code, DoesNotFit, Options
+from .adapters.roles import parameters
+from .adapters.transformers import is_config, of_config
+from .declared import Declared, DeclaredAdditive, DeclaredAttention, DeclaredBias, DeclaredRotary
+from .running import CodeFault, limited
+from .subjects import KINDS, Additive, Rotary, Subject
+
+__all__ = ["ADAPTERS", "NoAdapter", "adapt"]
+
+ADAPTERS: dict[str, Callable[[Code], Subject]] = {
+    "rotary": rotary.fit, "attention": attention.fit, "bias": bias.fit,
+    "additive": additive.fit, "mask": mask.fit, "layer": layer.fit,
+}  # fmt: skip
+WORDS = {
+    "rotary": r"rope|rotary|rotate|freqs_cis",
+    "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"
+                 r"|gqa",
+    "bias": r"alibi|bias|slopes|relative_position|rel_pos|t5|bucket",
+    "additive": r"sinusoid|position|pos_?enc|pos_?emb|timing|^pe$",
+    "mask": r"mask|causal",
+}  # fmt: skip
+KIND_OF = {DeclaredRotary: "rotary", DeclaredAttention: "attention", DeclaredBias: "bias",
+           DeclaredAdditive: "additive"}  # fmt: skip
+SECONDS = 60.0
+EXAMPLE = """def subject():
+    from attnproof.numeric.programs.subjects import Rotary
+    return Rotary(name="mine", turn=lambda x, positions: my_rope(x, positions), width=64)"""
+
+
+class NoAdapter(TypeError):
+    """No adapter fits; ``tried`` says of each why not."""
+
+    def __init__(self, name: str, place: str, tried: Mapping[str, str]) -> None:
+        self.name = name
+        self.tried = dict(tried)
+        told = "\n".join(f"  {kind}: {why}" for kind, why in tried.items())
+        super().__init__(
+            f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{told}\n"
+            "Say what it is (kind=..), the order of its axes (order='bthd'), its sizes (width=.., "
+            "heads=.., embed=..), or arguments it must be given (arguments={..}, settings={..}); "
+            f"or write a function without arguments that returns how it is called:\n{EXAMPLE}"
+        )
+
+
+def adapt(
+    thing: Any,
+    kind: str | None = None,
+    declared: Declared | None = None,
+    name: str = "",
+    **more: Any,
+) -> Subject:
+    """What the laws call, made of a function, a module, a class, a config, a factory or a subject.
+
+    ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given it is
+    what is declared, or what the names say, or the first whose calls work.  ``more``: the options
+    of `Options` (``order="bthd"``, ``width=64``, ``table=..``, ``arguments={..}``), and fields of
+    the subject (``axes=2``, ``shift=..``), which are set.
+
+    Raises ``NoAdapter``, and ``CodeFault`` where the code does not end.
+
+    >>> adapt(lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).kind
+    'attention'
+    """
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}")
+    options, set_later = _options(more)
+    kind = kind or (_kind_declared(declared) if declared is not None else None)
+    said = io.StringIO()
+    with (
+        contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
+        torch.random.fork_rng(devices=[]), torch.no_grad(), limited(SECONDS),
+    ):  # fmt: skip
+        torch.manual_seed(0)
+        subject = _adapted(thing, kind, name, options)
+    changed = dict(set_later)
+    if name:
+        changed["name"] = name
+    if declared is not None:
+        if not any(f.name == "declared" for f in fields(subject)):
+            raise ValueError(f"nothing is declared of {subject.kind} code; got {declared}")
+        changed["declared"] = declared
+    return _with(subject, changed)
+
+
+def _with(subject: Subject, changed: Mapping[str, Any]) -> Subject:
+    known = {f.name for f in fields(subject)}
+    unknown = [key for key in changed if key not in known]
+    if unknown:
+        raise TypeError(f"{subject.kind} code has no {', '.join(unknown)}; it has "
+                        f"{', '.join(sorted(known))}; options are "
+                        f"{', '.join(f.name for f in fields(Options))}")  # fmt: skip
+    if not changed:
+        return subject
+    make = subject.make
+
+    def again(**settings: Any) -> Subject:
+        assert make is not None
+        made: Any = make(**settings)
+        return _with(made, changed) if isinstance(made, Subject) else made
+
+    remade: dict[str, Any] = {"make": again} if make and "make" not in changed else {}
+    return replace(subject, **changed, **remade)
+
+
+def _options(more: Mapping[str, Any]) -> tuple[Options, dict[str, Any]]:
+    known = {f.name for f in fields(Options)}
+    later = {key: value for key, value in more.items() if key not in known}
+    return Options(**{key: value for key, value in more.items() if key in known}), later
+
+
+def _kind_declared(declared: Declared) -> str:
+    return KIND_OF[type(declared)]
+
+
+def _adapted(thing: Any, kind: str | None, name: str, options: Options) -> Subject:
+    if isinstance(thing, Subject):
+        if kind is not None and kind != thing.kind:
+            raise ValueError(f"{thing.name} is {thing.kind} code, and {kind} was asked for")
+        return thing
+    if is_config(thing):
+        settings = options.settings if inspect.isclass(thing) else {"config": thing}
+        thing, options = of_config(thing, kind), replace(options, settings=settings)
+    made = _of_factory(thing)
+    if made is not thing:
+        return _adapted(made, kind, name or getattr(thing, "__name__", ""), options)
+    try:
+        code = code_of(thing, name, options)
+    except DoesNotFit as error:
+        raise NoAdapter(_name(thing, name), place_of(thing), {"building it": str(error)}) from None
+    except Exception as error:
+        told = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise NoAdapter(
+            _name(thing, name), place_of(thing), {"building it": told}
+        ) from error
+    return _first(code, kind)
+
+
+def _name(thing: Any, name: str) -> str:
+    return name or getattr(thing, "__name__", "") or type(thing).__name__
+
+
+def _first(code: Code, kind: str | None) -> Subject:
+    tried: dict[str, str] = {}
+    named = _named(code)
+    for one in (kind,) if kind else dict.fromkeys([*named, *ADAPTERS]):
+        try:
+            subject = ADAPTERS[one](code)
+        except CodeFault:
+            raise
+        except DoesNotFit as error:
+            tried[one] = str(error)
+            continue
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            tried[one] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            continue
+        if kind:
+            return subject
+        if one not in named and isinstance(subject, Rotary) and not _turns(subject):
+            tried[one] = "it can be called as rotary code, and does not turn what it is given"
+            continue
+        if one not in named and isinstance(subject, Additive) and not bool(
+            subject.added(torch.zeros(1, 3, subject.width)).any()
+        ):
+            tried[one] = "it can be called as additive code, and adds nothing"
+            continue
+        said = "its names say so" if one in named else "calls as such code work"
+        return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
+    raise NoAdapter(code.name, code.place, tried)
+
+
+ROUNDINGS = 64  # a sum of a few turned numbers; what is not linear is off by more in float32
+
+
+def _turns(subject: Rotary) -> bool:
+    """Whether positions matter, zeros stay zeros, and sums stay sums, unlike in a layer."""
+    x = torch.randn(1, 1, 3, subject.width, generator=torch.Generator().manual_seed(7))
+    places = torch.arange(3)[None]
+    if subject.axes:
+        places = places[..., None].expand(1, 3, subject.axes)
+    moved = subject.turn(x, places), subject.turn(x, places + 2)
+    if torch.equal(*moved) or bool(subject.turn(torch.zeros_like(x), places).any()):
+        return False
+    whole, parts = subject.turn(x - x.flip(-1), places), moved[0] - subject.turn(x.flip(-1), places)
+    allowed = ROUNDINGS * torch.finfo(whole.dtype).eps * max(1.0, float(parts.abs().max()))
+    return bool((whole - parts).abs().max() <= allowed)
+
+
+def _named(code: Code) -> list[str]:
+    """Kinds that the names say, by the name of the code first, then of its parameters."""
+    own = f"{code.name.rsplit('.', 1)[-1]} {type(code.call).__name__}"
+    try:
+        given = " ".join(one.name for one in parameters(code.call))
+    except DoesNotFit:
+        given = ""
+    found = [kind for kind, words in WORDS.items() if re.search(words, own, re.IGNORECASE)]
+    if re.search(r"\bcos\b|freqs|\brope", given) and "attention" not in found:
+        found.insert(0, "rotary")
+    if re.search(r"\b(q|query)\b.*\bv|value\b", given) and "rotary" not in found:
+        found.insert(0, "attention")
+    return list(dict.fromkeys(found))
+
+
+def _of_factory(thing: Any) -> Any:
+    """What a function without arguments returns, if that is something to adapt; else the thing."""
+    if not inspect.isfunction(thing):
+        return thing
+    try:
+        if any(True for _ in inspect.signature(thing).parameters):
+            return thing
+    except (TypeError, ValueError):
+        return thing
+    made = thing()
+    return thing if isinstance(made, torch.Tensor) or (not callable(made) and not isinstance(
+        made, Subject
+    ) and not is_config(made)) else made  # fmt: skip

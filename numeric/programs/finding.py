@@ -1,0 +1,64 @@
+"""What was found out about one law of some code, in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["LEGS", "VERDICTS", "Finding", "Seen"]
+
+LEGS = ("traced", "exact", "measured")
+VERDICTS = ("holds", "broken", "undecided", "not asked")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A witness: inputs for which the law fails, as small as could be found.
+
+    ``inputs``: names to plain numbers, strings and nested lists of them (JSON), small enough to
+    read.  ``here`` and ``there`` are the two sides that should agree, with what each is in words
+    and its value.  ``difference`` is their distance; ``allowed`` what rounding would explain.
+    ``certified``: whether the difference was bounded in ball arithmetic.
+    """
+
+    inputs: Mapping[str, Any]
+    here: tuple[str, Any]
+    there: tuple[str, Any]
+    difference: float
+    allowed: float = 0.0
+    certified: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One law, one leg: traced (a proof about the graph), exact (finite fields), or measured.
+
+    ``why`` is one sentence for a reader: what was seen, or why the law was not asked.  ``error``
+    is the largest difference that was met, ``bound`` what rounding allows at that place.
+    ``assuming``: guards under which a trace is valid.  ``seed``, ``dtype``, ``device`` and
+    ``sizes`` are those of the run that shows it.
+    """
+
+    law: str
+    leg: str
+    verdict: str
+    why: str
+    error: float | None = None
+    bound: float | None = None
+    witness: Seen | None = None
+    seed: int = 0
+    dtype: str = "float32"
+    device: str = "cpu"
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    assuming: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.leg not in LEGS or self.verdict not in VERDICTS:
+            raise ValueError(f"leg {self.leg!r}, verdict {self.verdict!r}: {LEGS}, {VERDICTS}")
+        if self.verdict == "broken" and self.witness is None:
+            raise ValueError(f"{self.law}: broken wants a witness")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a finding has a verdict: holds, broken, undecided, not asked")

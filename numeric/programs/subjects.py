@@ -1,0 +1,207 @@
+"""What code is asked about: rotary, attention, bias, additive, mask or layer code, with one call.
+
+People write the same thing with many signatures.  An adapter makes one of these of it, and every
+law looks at the one call that stands here.  The optional fields are further things that code can
+do (a step with a cache, a shift of cached keys, other paths to the same result); a law that needs
+one is not asked where it is missing.
+
+Letters of the shapes: B rows of a batch, T tokens (queries), S keys, H heads, G key-value heads,
+D features of a head, E features of a token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from .declared import (
+    DeclaredAdditive,
+    DeclaredAttention,
+    DeclaredBias,
+    DeclaredRotary,
+)
+
+__all__ = ["KINDS", "Additive", "Attention", "Bias", "Layer", "Mask", "Rotary", "Subject"]
+
+Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """Code under test.
+
+    ``make`` builds a fresh one of the same settings, so that what an earlier call left behind can
+    be seen; given keyword arguments (``base=..``, ``width=..``) it builds one with other settings.
+    ``module`` is the module behind it, if there is one: it is cast, and switched between training
+    and evaluation.  ``paths`` are other ways to the same result, by name, with the signature of
+    the main call.  ``adapted`` says in words how the code is called.
+    """
+
+    kind: ClassVar[str] = ""
+    name: str
+    make: Callable[..., Any] | None = None
+    module: nn.Module | None = None
+    paths: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict)
+    source: str = ""
+    adapted: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotary(Subject):
+    """Rotary code.
+
+    ``turn``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions of ``axes``
+    coordinates are (B, T, axes).  ``key`` does the same to keys, where it is other code.
+    ``whole`` says that positions are integers.  ``first`` and ``most``: the positions it has.
+
+    ``shift``: keys that are turned already (B, H, T, D), and an integer s -> the keys s further.
+    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, where code turns values as well.
+    ``values_turn``: whether values are meant to turn.
+    ``evict``: raw keys (B, H, T, D) -> the keys of its cache as they are kept (B, H, W, D), their
+    raw keys (B, H, W, D), and the positions (W,) at which they claim to be.
+    ``grid``: rows, columns -> positions (rows·columns, 2) as row, column of each place, row-major.
+    ``convert``: projections of queries and keys (E_out, E_in) each, heads -> the same for code of
+    the layout ``converts_to``, written as a Rotary of its own.
+    ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions.
+    ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
+    """
+
+    kind: ClassVar[str] = "rotary"
+    turn: Callable[[Tensor, Tensor], Tensor]
+    width: int
+    key: Callable[[Tensor, Tensor], Tensor] | None = None
+    heads: int = 2
+    axes: int = 0
+    whole: bool = True
+    first: int = 0
+    most: int = 1 << 20
+    declared: DeclaredRotary | None = None
+    shift: Callable[[Tensor, int], Tensor] | None = None
+    all_three: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None = (
+        None
+    )
+    values_turn: bool = False
+    evict: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]] | None = None
+    grid: Callable[[int, int], Tensor] | None = None
+    convert: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]] | None = None
+    converts_to: Rotary | None = None
+    cosines: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
+    running: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def turn_key(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """What is done to keys."""
+        return self.key or self.turn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Subject):
+    """Attention code: ``attend`` on queries, keys and values, or ``layer`` on tokens, or both.
+
+    ``attend``: q (B, H, T, D), k (B, G, S, D), v (B, G, S, D), mask -> (B, H, T, D).  The mask is
+    None, or truth values (B, 1, T, S) that are True where a query sees a key, or numbers of that
+    shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes.
+    ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same
+    with truth values (B, T), True for tokens that count and False for padding.
+
+    ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
+    state: the same layer, fed in pieces.  ``padded_step``: the same with the count of padding
+    tokens at the left of each row (B,) as third argument, at the first call and after.
+    ``documents``: x (B, T, E) and position ids (B, T) that start again at 0 with each document.
+    ``positional``: whether the layer is meant to look at absolute positions; ``whole_layer``:
+    x (B, T, E) and the place of its first token -> (B, T, E), where code takes that.
+    ``weights``: like ``attend`` without values -> (B, H, T, S), where code shows its weights.
+    """
+
+    kind: ClassVar[str] = "attention"
+    attend: Callable[..., Tensor] | None = None
+    layer: Callable[[Tensor], Tensor] | None = None
+    hide: Callable[[Tensor, Tensor], Tensor] | None = None
+    embed: int = 0
+    heads: int = 1
+    groups: int = 1
+    width: int = 0
+    masks: tuple[str, ...] = ()
+    step: Step | None = None
+    padded_step: Callable[[Tensor, Any, Tensor], tuple[Tensor, Any]] | None = None
+    documents: Callable[[Tensor, Tensor], Tensor] | None = None
+    whole_layer: Callable[[Tensor, int], Tensor] | None = None
+    weights: Callable[[Tensor, Tensor], Tensor] | None = None
+    positional: bool = False
+    dropout: float = 0.0
+    declared: DeclaredAttention | None = None
+
+    def __post_init__(self) -> None:
+        if self.attend is None and self.layer is None:
+            raise TypeError("attention code wants `attend` (on q, k, v) or `layer` (on tokens)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bias(Subject):
+    """Code that makes what is added to scores.
+
+    ``bias``: counts of queries T and keys S -> (H, T, S); the queries are the last T of S.
+    ``window``: rows and columns of a window -> (H, R, R) with R = rows·columns, instead.
+    ``index``: sizes of a window of any number of axes -> the index into its table (R, R), integers.
+    ``causal``: whether keys after the query are hidden anyway.
+    """
+
+    kind: ClassVar[str] = "bias"
+    heads: int
+    bias: Callable[[int, int], Tensor] | None = None
+    window: Callable[[int, int], Tensor] | None = None
+    index: Callable[[tuple[int, ...]], Tensor] | None = None
+    causal: bool = False
+    declared: DeclaredBias | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Additive(Subject):
+    """Code that adds a table of positions to tokens: ``added``: x (B, T, D) -> (B, T, D).
+
+    ``scale`` multiplies the tokens first, where the code does that (√D in the Transformer).
+    """
+
+    kind: ClassVar[str] = "additive"
+    added: Callable[[Tensor], Tensor]
+    width: int
+    most: int = 4096
+    scale: float = 1.0
+    learned: bool = False
+    declared: DeclaredAdditive | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mask(Subject):
+    """Code that makes a mask.
+
+    ``mask``: counts of queries T and keys S -> (.., T, S): truth values, or numbers to add.
+    ``true_means``: what True says, "visible" or "hidden".
+    """
+
+    kind: ClassVar[str] = "mask"
+    mask: Callable[[int, int], Tensor]
+    true_means: str = "visible"
+    declared: DeclaredAttention | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer(Subject):
+    """Any map of tokens: ``call``: x (B, T, E) -> (B, T, E').
+
+    ``declared`` says whether it is causal, and ``positional`` whether it looks at positions.
+    """
+
+    kind: ClassVar[str] = "layer"
+    call: Callable[[Tensor], Tensor]
+    embed: int
+    positional: bool = False
+    declared: DeclaredAttention | None = None
+
+
+KINDS: dict[str, type[Subject]] = {
+    cls.kind: cls for cls in (Rotary, Attention, Bias, Additive, Mask, Layer)
+}

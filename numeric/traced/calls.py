@@ -1,0 +1,109 @@
+"""The calls of a subject that are traced: example inputs, symbolic axes, their letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+
+__all__ = ["Call", "calls_of", "symbolic"]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: its name in laws, the code, example inputs, and the letter of each axis."""
+
+    name: str
+    code: Callable[..., Tensor]
+    inputs: tuple[Tensor, ...]
+    letters: tuple[str, ...]
+    modules: tuple[nn.Module, ...] = ()
+
+
+def _modules(subject: Subject) -> tuple[nn.Module, ...]:
+    return () if subject.module is None else (subject.module,)
+
+
+def calls_of(subject: Subject) -> tuple[Call, ...]:
+    """What can be traced of this code; nothing for code that makes windows."""
+    used = _modules(subject)
+    if isinstance(subject, Rotary):
+        return _rotary(subject, used)
+    if isinstance(subject, Attention):
+        return _attention(subject, used)
+    if isinstance(subject, Additive):
+        x = torch.randn(3, 5, subject.width)
+        return (Call("added", subject.added, (x,), ("B n E",), used),)
+    if isinstance(subject, Layer):
+        x = torch.randn(3, 5, subject.embed)
+        return (Call("call", subject.call, (x,), ("B n E",), used),)
+    if isinstance(subject, Bias) and subject.bias is not None:
+        return (_counted("biased", subject.bias, used),)
+    if isinstance(subject, Mask):
+        return (_counted("masked", subject.mask, used),)
+    return ()
+
+
+def _counted(
+    name: str, made: Callable[[int, int], Tensor], used: tuple[nn.Module, ...]
+) -> Call:
+    """Code of two counts, as code of two lists of that many numbers: queries, keys."""
+
+    def call(x: Tensor, y: Tensor) -> Tensor:
+        return made(x.shape[0], y.shape[0])
+
+    return Call(name, call, (torch.randn(5), torch.randn(7)), ("r", "n"), used)
+
+
+def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
+    heads = max(2, subject.heads)
+    x = torch.randn(3, heads, 5, subject.width)
+    p = torch.stack([torch.arange(5) + k for k in (0, 2, 7)])
+    letters = ("B H n D", "B n")
+    if subject.axes:
+        p = torch.stack([p + k for k in range(subject.axes)], dim=-1)
+        letters = ("B H n D", "B n C")
+    if subject.running is not None:
+        return (Call("running", subject.running, (x,), ("B H n D",), used),)
+    p = p if subject.whole else p.float()
+    found = [Call("turn", subject.turn, (x, p), letters, used)]
+    if subject.key is not None:
+        found.append(Call("key", subject.key, (x, p), letters, used))
+    return tuple(found)
+
+
+def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
+    found = []
+    if subject.layer is not None:
+        x = torch.randn(3, 5, subject.embed)
+        found.append(Call("layer", subject.layer, (x,), ("B n E",), used))
+    if subject.attend is not None:
+        width, attend = subject.width or 8, subject.attend
+        q = torch.randn(3, subject.heads, 5, width)
+        k, v = torch.randn(2, 3, subject.groups, 5, width)
+
+        def on_three(a: Tensor, b: Tensor, c: Tensor) -> Any:
+            return attend(a, b, c, None)
+
+        found.append(Call("attend", on_three, (q, k, v), ("B H n D", "B G n D", "B G n D"), used))
+    return tuple(found)
+
+
+def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
+    """Of each axis of each input whether its length should be symbolic; ``fixed`` letters are not.
+
+    Features are not; heads are where each has its own key head: which heads share one is a matter
+    of two numbers.
+    """
+    lengths: dict[str, int] = {
+        letter: n for told, x in zip(call.letters, call.inputs, strict=True)
+        for letter, n in zip(told.split(), x.shape, strict=True)
+    }  # fmt: skip
+    grouped = "G" in lengths and lengths["G"] != lengths["H"]
+    free = set("Bnr" if grouped else "BnHrG") - set(fixed)
+    return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)

@@ -1,0 +1,235 @@
+"""torch.export of code with symbolic lengths: the graph, its guards, its parameters and tables."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, default_decompositions, export
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.fx import Node
+
+from attnproof.symbolic.array import as_array
+from attnproof.symbolic.givens import Given, real
+
+from .guards import conditions_of
+from .patterns import pattern_of
+
+__all__ = ["Exported", "NotTraced", "exported"]
+
+aten = torch.ops.aten
+# Read as they are: their decompositions merge axes, or choose a kernel.
+WHOLE = (
+    aten.linear.default, aten.matmul.default, aten.einsum.default, aten.layer_norm.default,
+    aten.rms_norm.default, aten.softmax.int, aten.scaled_dot_product_attention.default,
+    aten.repeat_interleave.self_int, aten.gelu.default, aten.silu.default, aten.flatten.using_ints,
+    aten.masked_fill.Scalar, aten.tril.default, aten.triu.default, aten.slice_scatter.default,
+    aten.select_scatter.default, aten.split.Tensor, aten.split_with_sizes.default,
+    aten.chunk.default, aten.unbind.int, aten.outer.default, aten.repeat.default,
+    aten.constant_pad_nd.default, aten.roll.default, aten.flip.default, aten.polar.default,
+    aten.log_softmax.int, aten.softplus.default, aten.mish.default, aten.elu.default,
+    aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
+    aten.index_select.default, aten.complex.default, aten.cumsum.default,
+)  # fmt: skip
+
+
+class NotTraced(Exception):
+    """Code that torch.export does not take; the text says why, in its own words, shortened."""
+
+
+class _Called(nn.Module):
+    """A function as a module; the modules it uses are registered, so that they are lifted."""
+
+    def __init__(self, call: Callable[..., Any], modules: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.used = nn.ModuleList(modules)
+        # In a list, for a module is registered once, among those that are used.
+        self.calls = [call]
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.calls[0](*inputs)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A graph: its nodes, the shapes of its inputs, its guards, what its tensors are.
+
+    ``shapes`` has an integer or the name of a length for each axis of each input, ``guards`` the
+    name of a length and what holds of it.  ``tables``
+    are the parameters and buffers that stand for any values: names to givens.  ``conditions`` are
+    those of the branches on lengths that were taken, as sympy has them.
+    """
+
+    program: ExportedProgram
+    nodes: tuple[Node, ...]
+    shapes: tuple[tuple[int | str, ...], ...]
+    guards: tuple[tuple[str, str], ...]
+    tables: dict[str, Given]
+    values: dict[str, Tensor]
+    roles: dict[str, tuple[str, Any]]
+    conditions: tuple[Any, ...] = ()
+
+    @property
+    def operations(self) -> int:
+        """How many operations the graph has."""
+        return sum(node.op == "call_function" for node in self.nodes)
+
+    def role_of(self, node: Node) -> tuple[str, Any]:
+        """Whether a placeholder is an input, a table with a name, or a constant with its value."""
+        return self.roles[node.name]
+
+
+def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
+    """The modules that a function reaches through its closure, its object or its partial."""
+    if isinstance(call, nn.Module):
+        return [call]
+    if depth == 0:
+        return []
+    reached: list[Any] = []
+    if isinstance(call, partial):
+        reached += [call.func, *call.args, *call.keywords.values()]
+    reached += [cell.cell_contents for cell in getattr(call, "__closure__", None) or ()
+                if _is_filled(cell)]  # fmt: skip
+    if getattr(call, "__self__", None) is not None:
+        reached.append(call.__self__)
+    if not callable(call) or hasattr(call, "__dict__"):
+        reached += [v for v in vars(call).values() if isinstance(v, nn.Module)]
+    found: dict[int, nn.Module] = {}
+    for one in reached:
+        for module in modules_in(one, depth - 1) if callable(one) else ():
+            found[id(module)] = module
+    return list(found.values())
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def exported(
+    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module] = (),
+) -> Exported:  # fmt: skip
+    """The graph of a call on inputs like these.
+
+    ``lengths`` says of each axis of each input whether its length is symbolic, where the code
+    allows that.  Raises :class:`NotTraced`.
+    """
+    found = {id(m): m for m in (*modules, *modules_in(call))}
+    wrapped = _Called(call, list(found.values()))
+    dynamic = tuple(
+        {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
+    )
+    try:
+        with warnings.catch_warnings(), _Quiet(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            fast = torch.backends.mha.get_fastpath_enabled()
+            torch.backends.mha.set_fastpath_enabled(False)
+            try:
+                program = export(wrapped, tuple(inputs), dynamic_shapes=(dynamic,), strict=False)
+                decompositions = default_decompositions()
+                for operation in WHOLE:
+                    decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
+                program = program.run_decompositions(decompositions)
+            finally:
+                torch.backends.mha.set_fastpath_enabled(fast)
+    except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
+        raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
+    return _read(program)
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) < 300 else text[:297] + "..."
+
+
+class _Quiet:
+    """torch.export logs what it tries; a reader of ours hears of the outcome alone."""
+
+    def __enter__(self) -> None:
+        self.level = logging.getLogger("torch").level
+        logging.getLogger("torch").setLevel(logging.CRITICAL)
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("torch").setLevel(self.level)
+
+
+def _read(program: ExportedProgram) -> Exported:
+    shapes: list[tuple[int | str, ...]] = []
+    tables: dict[str, Given] = {}
+    values: dict[str, Tensor] = {}
+    roles: dict[str, tuple[str, Any]] = {}
+    placed = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    for kept in program.graph_signature.output_specs:
+        if kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
+            told = f"the code writes to {kept.target}"
+            raise NotTraced(f"{told}: what it gives depends on earlier calls")
+    for spec in program.graph_signature.input_specs:
+        name = spec.arg.name
+        if spec.kind == InputKind.USER_INPUT:
+            roles[name] = ("input", None)
+            shapes.append(tuple(_length(n) for n in placed[name].meta["val"].shape))
+            continue
+        target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
+        value = (program.state_dict if spec.kind == InputKind.PARAMETER or spec.persistent
+                 else program.constants)[str(spec.target)]  # fmt: skip
+        roles[name], given = _table(target, value, tables)
+        if given is not None:
+            tables[roles[name][1]] = given
+            values[roles[name][1]] = value
+    guards = tuple((str(symbol), _guard(str(symbol), bounds))
+                   for symbol, bounds in program.range_constraints.items())  # fmt: skip
+    return Exported(program, tuple(program.graph.nodes), tuple(shapes),
+                    guards, tables, values, roles, conditions_of(program))  # fmt: skip
+
+
+def _length(n: Any) -> int | str:
+    if isinstance(n, int):
+        return n
+    if str(n).isdigit():
+        return int(str(n))
+    if not str(n).isidentifier():
+        raise NotTraced(f"the code takes lengths that depend on each other alone: one is {n}")
+    return str(n)
+
+
+def _guard(symbol: str, bounds: Any) -> str:
+    told = f"{symbol} >= {bounds.lower}"
+    return f"{told}, {symbol} <= {bounds.upper}" if bounds.upper.is_Integer else told
+
+
+def _table(
+    target: str, value: Tensor, taken: Collection[str]
+) -> tuple[tuple[str, Any], Given | None]:
+    """What a stored tensor is in the term: a recognised constant, or any numbers of its shape.
+
+    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.
+    """
+    pattern = pattern_of(value)
+    if pattern is not None:
+        return ("pattern", pattern), None
+    name = "".join(c if c.isalnum() else "_" for c in target)
+    while name in taken:
+        name = f"{name}_"
+    if not value.dtype.is_floating_point:
+        number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
+        return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
+    return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
+
+
+class _NoTerm:
+    """A stored tensor that no term is known for; an operation on it has no reading."""
+
+    def __init__(self, target: str, value: Tensor) -> None:
+        self.told = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise TypeError(self.told)

@@ -1,0 +1,99 @@
+"""The conditions on lengths under which a graph is what the code does.
+
+Code that asks ``if x.shape[1] % 2 == 0`` is traced on one branch; torch.export keeps the condition
+beside the graph, not in it.  A law uses a program at several lengths (n, r + n), and each of them
+has to meet the conditions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.scalars import length_value, number_of
+from attnproof.symbolic.terms import Term, free
+
+__all__ = ["Binding", "conditions_of", "possible", "told"]
+
+Binding = tuple[tuple[str, Term], ...]
+TRIES, LARGEST = 400, 40
+
+
+def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
+    """The conditions that were met in tracing, each once, as sympy has them."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        for length in value.shape if isinstance(value, torch.Tensor) else ():
+            if isinstance(length, torch.SymInt):
+                known = length.node.shape_env
+                found = [guard.expr.xreplace(known.replacements) for guard in known.guards]
+                return tuple(dict.fromkeys(c for c in found if c != sympy.true))
+    return ()
+
+
+def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, ...]:
+    """The conditions at the lengths that a law uses; what every length meets is left out."""
+    found: dict[str, None] = {}
+    for binding in bindings:
+        names = {symbol: _symbol(term) for symbol, term in binding}
+        for condition in conditions:
+            here = condition.subs({s: names[str(s)] for s in condition.free_symbols
+                                   if str(s) in names}, simultaneous=True)  # fmt: skip
+            if here != sympy.true:
+                found[_plain(here)] = None
+    return tuple(found)
+
+
+def _symbol(term: Term) -> Any:
+    """A length for sympy: sizes are whole numbers from 1 on."""
+    number = number_of(term)
+    if number is not None:
+        return sympy.Integer(int(number))
+    if term.op in ("add", "mul"):
+        parts = [_symbol(part) for part in term.args]
+        return sympy.Add(*parts) if term.op == "add" else sympy.Mul(*parts)
+    return sympy.Symbol(repr(Array(term)), integer=True, positive=True)
+
+
+def _plain(condition: Any) -> str:
+    if isinstance(condition, sympy.core.relational.Relational):
+        sign = {"Ne": "!=", "Eq": "=="}.get(condition.func.__name__, condition.rel_op)
+        sign = {"Unequality": "!=", "Equality": "=="}.get(condition.func.__name__, sign)
+        return f"{condition.lhs} {sign} {condition.rhs}"
+    return str(condition)
+
+
+def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:
+    """Whether some lengths meet all conditions and ranges at once; tried, not derived.
+
+    Each graph has its conditions, its ranges by the name of a length, and what the law bound.
+    """
+    sizes = sorted({s.data[0] for _, _, bindings in graphs for b in bindings
+                    for _, t in b for s in free(t)})  # fmt: skip
+    drawn = random.Random(0)
+    return any(
+        all(_met(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
+        for at in ({s: drawn.randint(2, LARGEST >> (k % 4)) for s in sizes} for k in range(TRIES))
+    )
+
+
+def _met(
+    conditions: Sequence[Any], ranges: Mapping[str, Any], bindings: Iterable[Binding],
+    at: Mapping[str, int],
+) -> bool:  # fmt: skip
+    for binding in bindings:
+        known = {symbol: length_value(t, dict(at)) for symbol, t in binding}
+        if any(not r.lower <= known[s] <= r.upper for s, r in ranges.items() if s in known):
+            return False
+        for condition in conditions:
+            here = condition.subs({s: known[str(s)] for s in condition.free_symbols
+                                   if str(s) in known})  # fmt: skip
+            if here != sympy.true:
+                return False
+    return True

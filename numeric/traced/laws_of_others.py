@@ -1,0 +1,78 @@
+"""Laws of traced layers, added tables, biases and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .laws import TOKENS, Sides, law
+from .laws_of_attention import causal_only
+
+__all__: list[str] = []
+
+
+@law("permutation", "layer", "call", x=TOKENS, sigma="permutation n")
+def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
+    """Tokens permuted before are permuted after."""
+    return f.call(x[:, sigma]), f.call(x)[:, sigma]
+
+
+@law("rows-of-batch-apart", "layer", "call", x=TOKENS, y="real A n E")
+def call_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The first rows of a larger batch are what they are alone."""
+    xp = array_namespace(x)
+    return f.call(xp.concat((x, y), axis=0))[: x.shape[0]], f.call(x)
+
+
+@law("products-of-offset", "additive", "added", x="real B r E", y=TOKENS)
+def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
+    """Rows r further along have the products of the first rows."""
+    xp = array_namespace(x)
+    long = f.added(0 * xp.concat((x, y), axis=1))
+    r, n = x.shape[1], y.shape[1]
+    here, there = long[:, :n], long[:, r:]
+    return there @ there.mT, here @ here.mT
+
+
+@law("rows-of-batch-apart", "additive", "added", x=TOKENS, y="real A n E")
+def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The first rows of a larger batch are what they are alone."""
+    xp = array_namespace(x)
+    return f.added(xp.concat((x, y), axis=0))[: x.shape[0]], f.added(x)
+
+
+@law("offset-only", "bias", "biased", x="real r", y="real n")
+def offset_only(f: Any, x: Any, y: Any) -> Sides:
+    """Further along the bias is what it is at the start, up to a number for each query."""
+    xp = array_namespace(x)
+    long = xp.concat((x, y), axis=0)
+    whole = f.biased(long, long)
+    r, n = x.shape[0], y.shape[0]
+    here, there = whole[:, :n, :n], whole[:, r:, r:]
+    return there - there[:, :, :1], here - here[:, :, :1]
+
+
+@law("last-rows", "bias", "biased", x="real r", y="real n")
+def last_rows(f: Any, x: Any, y: Any) -> Sides:
+    """The last queries alone have the last rows, up to a number for each query."""
+    xp = array_namespace(x)
+    long = xp.concat((x, y), axis=0)
+    alone, rows = f.biased(y, long), f.biased(long, long)[:, x.shape[0] :]
+    return alone - alone[:, :, :1], rows - rows[:, :, :1]
+
+
+def _whole_past(subject: Any) -> str:
+    windowed = subject.declared is not None and subject.declared.window
+    return causal_only(subject) or ("the mask is declared to have a window" if windowed else "")
+
+
+@law("past-is-used", "mask", "masked", _whole_past, x="real r", y="real n")
+@law("causal", "mask", "masked", _whole_past, x="real r", y="real n")
+def causal_mask(f: Any, x: Any, y: Any) -> Sides:
+    """A query sees a key if and only if it is not after it; the last ones stand together."""
+    xp = array_namespace(x)
+    queries, keys = x.shape[0], y.shape[0]
+    visible = f.visible(x, y)
+    past = xp.arange(keys)[None, :] - xp.arange(queries)[:, None] <= keys - queries
+    return visible, xp.broadcast_to(xp.where(past, 1, 0), visible.shape)

@@ -1,0 +1,188 @@
+"""Operations that make arrays: ranges, constants, triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.givens import real
+from attnproof.symbolic.scalars import integer, is_truth, number_of
+
+from .reading import Unread, constant, notes, numeric, reads, sized
+
+__all__ = ["offsets"]
+
+
+@reads("aten.arange.default", "aten.arange.start", "aten.arange.start_step")
+def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
+    """0, 1, .. below n; or start, start + step, .. below end."""
+    start, end, step = {1: (0, bounds[0], 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
+    if not all(isinstance(k, Array) or float(k).is_integer() for k in (start, end, step)):
+        raise Unread("arange with a fraction")
+    _holds_counts(dtype)
+    span = as_array(_whole(end)) - as_array(_whole(start))
+    stride = int(step)
+    if stride != 1:
+        known = number_of(integer(span.term))
+        if known is None:
+            raise Unread(f"arange with step {stride} to {end!r}")
+        span = as_array(-(-int(known) // stride))
+    found = xp.arange(sized(Array(integer(span.term))))
+    found = found if stride == 1 else found * stride
+    first = _whole(start)
+    return found if isinstance(first, int) and first == 0 else found + first
+
+
+def _holds_counts(dtype: Any) -> None:
+    """Counts that a dtype does not hold wrap round, or are rounded; the second is told."""
+    import torch
+
+    if dtype in (torch.int8, torch.uint8, torch.int16):
+        raise Unread(f"whole numbers as {dtype}, where they wrap round")
+    if dtype in (torch.float16, torch.bfloat16):
+        told = str(dtype).removeprefix("torch.")
+        notes().readings[f"a range in {told} is read without its rounding"] = None
+
+
+def _whole(value: Any) -> Any:
+    return value if isinstance(value, Array) else int(value)
+
+
+@reads("aten.full.default", "aten.new_full.default")
+def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
+    """One number everywhere, or one truth value."""
+    shape, value = given[-2:]
+    return xp.broadcast_to(_in_dtype(value, dtype), tuple(sized(n) for n in shape))
+
+
+def _in_dtype(value: Any, dtype: Any) -> Array:
+    import torch
+
+    if dtype == torch.bool and not isinstance(value, Array):
+        return constant(bool(value))
+    counts = dtype is not None and not dtype.is_floating_point
+    if counts and isinstance(value, float) and not value.is_integer():
+        raise Unread(f"{value} in an array of {dtype}")
+    return constant(value)
+
+
+@reads("aten.empty_permuted.default", "aten.empty.memory_format", "aten.new_empty.default")
+def empty(*given: Any, **_: Any) -> Array:
+    """Memory that is to be written: any numbers, other ones at every use."""
+    shape = given[0] if isinstance(given[0], list | tuple) else given[1]
+    lengths = tuple(sized(n) for n in shape)
+    name = f"{notes().prefix}memory_{len(notes().largest)}"
+    unwritten = real(*map(as_array, lengths), says="memory that was not written to, any numbers")
+    notes().givens[name] = unwritten
+    notes().largest[name] = (xp.broadcast_to(as_array(0), (*lengths, 1)), len(lengths))
+    found: Array = unwritten.named(name)
+    return found
+
+
+@reads("aten.empty_like.default")
+def empty_like(x: Any, **_: Any) -> Array:
+    """The same in the shape of x."""
+    return empty(list(x.axes))
+
+
+@reads("aten.full_like.default")
+def full_like(x: Any, value: Any, *, dtype: Any = None, **_: Any) -> Array:
+    """One number in the shape of x; one truth value where x has those."""
+    import torch
+
+    wanted = torch.bool if dtype is None and is_truth(x.term) else dtype
+    return xp.broadcast_to(_in_dtype(value, wanted), x.axes)
+
+
+@reads("aten.fill.Scalar", "aten.fill.Tensor")
+def fill(x: Any, value: Any) -> Array:
+    """One number in the shape of x."""
+    return full_like(x, value)
+
+
+@reads("aten.zeros.default", "aten.new_zeros.default")
+def zeros(*given: Any, dtype: Any = None, **_: Any) -> Array:
+    """Zeros, or False."""
+    return full(given[-1], 0, dtype=dtype)
+
+
+@reads("aten.ones.default", "aten.new_ones.default")
+def ones(*given: Any, dtype: Any = None, **_: Any) -> Array:
+    """Ones, or True."""
+    return full(given[-1], 1, dtype=dtype)
+
+
+@reads("aten.zeros_like.default")
+def zeros_like(x: Any, *, dtype: Any = None, **_: Any) -> Array:
+    """Zeros in the shape of x, or False."""
+    return full_like(x, 0, dtype=dtype)
+
+
+@reads("aten.ones_like.default")
+def ones_like(x: Any, *, dtype: Any = None, **_: Any) -> Array:
+    """Ones in the shape of x, or True."""
+    return full_like(x, 1, dtype=dtype)
+
+
+@reads("aten.scalar_tensor.default", "aten.tensor.default")
+def scalar(value: Any, **_: Any) -> Array:
+    """A number."""
+    return constant(value)
+
+
+@reads("aten.eye.default", "aten.eye.m")
+def eye(*lengths: Any, **_: Any) -> Array:
+    """The identity matrix."""
+    if len(lengths) == 2 and lengths[0] is not lengths[1]:
+        raise Unread("an eye that is no square")
+    return xp.eye(sized(lengths[0]))
+
+
+def offsets(x: Array) -> Array:
+    """j − i at row i and column j of the last two axes."""
+    rows, columns = x.axes[-2:]
+    return xp.arange(as_array(columns))[None, :] - xp.arange(as_array(rows))[:, None]
+
+
+def _triangle(x: Array, keep: Array) -> Array:
+    wide = xp.broadcast_to(keep, x.axes)
+    return wide & x if is_truth(x.term) else xp.where(wide, x, 0)
+
+
+@reads("aten.tril.default")
+def lower(x: Any, diagonal: int = 0) -> Array:
+    """x where j − i ≤ diagonal, 0 elsewhere."""
+    a = constant(x)
+    return _triangle(a, offsets(a) <= numeric(diagonal))
+
+
+@reads("aten.triu.default")
+def upper(x: Any, diagonal: int = 0) -> Array:
+    """x where j − i ≥ diagonal, 0 elsewhere."""
+    a = constant(x)
+    return _triangle(a, offsets(a) >= numeric(diagonal))
+
+
+@reads("aten.outer.default")
+def outer(a: Any, b: Any) -> Array:
+    """a_i·b_j."""
+    return numeric(a)[:, None] * numeric(b)[None, :]
+
+
+@reads("aten.meshgrid.indexing", "aten.meshgrid.default")
+def meshgrid(axes: Sequence[Any], *, indexing: str = "ij") -> list[Array]:
+    """The coordinates of each place of a grid."""
+    arrays = [numeric(a) for a in axes]
+    if indexing != "ij" and len(arrays) > 1:
+        arrays[0], arrays[1] = arrays[1], arrays[0]
+    shape = tuple(a.axes[0] for a in arrays)
+    found = []
+    for k, a in enumerate(arrays):
+        key = tuple(slice(None) if j == k else None for j in range(len(arrays)))
+        found.append(xp.broadcast_to(a[key], shape))
+    if indexing != "ij" and len(arrays) > 1:
+        found = [found[1], found[0], *found[2:]]
+        raise Unread("meshgrid with indexing='xy'")
+    return found

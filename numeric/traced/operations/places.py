@@ -1,0 +1,212 @@
+"""Operations that pick entries by their place: slices, selections, gathers, flips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.claim import rows
+from attnproof.symbolic.givens import Function, Given
+from attnproof.symbolic.scalars import entry, integer, number_of
+from attnproof.symbolic.terms import Term, free, make
+
+from .reading import Unread, constant, notes, reads, sized, whole
+from .shapes import axis_of, each_part
+
+__all__ = ["rows_of", "sliced", "table"]
+
+END = 1 << 62
+
+
+def table(shape: Sequence[Any], body: Any) -> Array:
+    """The array whose entry at indices i, j, .. is ``body(i, j, ..)``."""
+    if not shape:
+        return as_array(body())
+    found: Array = rows(as_array(shape[0]), lambda i: table(shape[1:], lambda *r: body(i, *r)))
+    return found
+
+
+@reads("aten.slice.Tensor")
+def sliced(x: Any, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    """start, start + step, .. below end along an axis."""
+    return each_part(x, lambda a: _sliced(a, axis_of(axis, a.ndim), start, end, step))
+
+
+def _sliced(a: Array, axis: int, start: Any, end: Any, step: Any) -> Array:
+    length = a.axes[axis]
+    first = _inside(0 if start is None else start, length)
+    last = None if end is None or (isinstance(end, int) and end >= END) else _inside(end, length)
+    known = number_of(length)
+    if known is not None:
+        first = max(0, min(first, int(known))) if isinstance(first, int) else first
+        last = max(0, min(last, int(known))) if isinstance(last, int) else last
+    if known is not None and isinstance(last, Array) and first == 0 and step == 1:
+        return _first_rows(a, axis, last)
+    key = (slice(None),) * axis + (slice(first, last, whole(step, "a step")),)
+    try:
+        return a[key]
+    except IndexError as error:
+        raise Unread(f"a slice: {error}") from None
+
+
+def _first_rows(a: Array, axis: int, count: Array) -> Array:
+    """The first rows of a stored table, as many as an input has: at most all of them."""
+    told = notes()
+    if a.term in told.patterns:
+        found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
+        told.patterns[found.term] = told.patterns[a.term]
+    elif a.term in told.stored:
+        found = rows_of(a, axis, xp.arange(count))
+    else:
+        raise Unread(f"a slice :{count!r} of an axis of length {a.axes[axis]!r}")
+    told.readings[f"{count!r} <= {a.axes[axis]!r}, the length of a stored table"] = None
+    return found
+
+
+def rows_of(a: Array, axis: int, where: Array) -> Array:
+    """The rows of a stored table at these places: a function of the place, whatever it is."""
+    name, value = notes().stored[a.term]
+    told = f"{notes().prefix}{name}_row"
+    length = a.axes[axis]
+    notes().readings[f"a stored table of length {length!r} is read below its length"] = None
+    rest = (*a.axes[:axis], *a.axes[axis + 1 :])
+    given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
+    notes().givens[told] = given
+    notes().rows[told] = (value, axis)
+    found: Array = Function(told, given)(where)
+    order = [*range(where.ndim, where.ndim + axis), *range(where.ndim),
+             *range(where.ndim + axis, found.ndim)]  # fmt: skip
+    return xp.permute_dims(found, order)
+
+
+def _inside(at: Any, length: Term) -> Any:
+    """A bound of a slice counted from the front."""
+    place = sized(at)
+    if isinstance(place, int) and place < 0:
+        return sized(Array(integer((as_array(length) + place).term)))
+    return place
+
+
+@reads("aten.select.int")
+def select(x: Any, axis: int, at: Any) -> Any:
+    """The part at one place of an axis."""
+    return each_part(x, lambda a: _selected(a, axis_of(axis, a.ndim), at))
+
+
+def _selected(a: Array, axis: int, at: Any) -> Array:
+    try:
+        return a[(slice(None),) * axis + (_inside(at, a.axes[axis]),)]
+    except IndexError as error:
+        raise Unread(f"a selection: {error}") from None
+
+
+@reads("aten.unbind.int")
+def unbind(x: Any, axis: int = 0) -> list[Any]:
+    """The parts along an axis, one by one."""
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a number of parts")
+    return [select(x, axis, k) for k in range(length)]
+
+
+@reads("aten.split.Tensor", "aten.split.default")
+def split(x: Any, size: Any, axis: int = 0) -> list[Any]:
+    """Parts of one length along an axis, the last perhaps shorter."""
+    if isinstance(size, Sequence):
+        return split_with_sizes(x, size, axis)
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is split")
+    step = whole(size, "the length of a part")
+    return [sliced(x, axis, k, min(k + step, length)) for k in range(0, length, step)]
+
+
+@reads("aten.split_with_sizes.default")
+def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
+    """Parts of these lengths along an axis."""
+    parts, start = [], as_array(0)
+    for size in sizes:
+        end = start + as_array(sized(size))
+        parts.append(sliced(x, axis, sized(Array(integer(start.term))),
+                            sized(Array(integer(end.term)))))  # fmt: skip
+        start = end
+    return parts
+
+
+@reads("aten.chunk.default")
+def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
+    """So many parts along an axis, of equal length but for the last."""
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is cut")
+    return split(x, -(-length // count), axis)
+
+
+@reads("aten.flip.default")
+def flip(x: Any, axes: Sequence[int]) -> Any:
+    """Axes read backwards."""
+    def turned(a: Array) -> Array:
+        wanted = {axis_of(k, a.ndim) for k in axes}
+        return table(a.axes, lambda *at: Array(entry(a.term, *(
+            integer((as_array(a.axes[k]) - 1 - i).term) if k in wanted else as_array(i).term
+            for k, i in enumerate(at)
+        ))))  # fmt: skip
+
+    return each_part(x, turned)
+
+
+@reads("aten.index.Tensor", "aten.index_select.default")
+def index(x: Any, places: Any, selected: Any = None) -> Any:
+    """The entries at places that are themselves an array, along one axis."""
+    if selected is not None:  # index_select(x, axis, places)
+        places = [None] * axis_of(places, x.ndim) + [selected]
+    found = [(k, p) for k, p in enumerate(places) if p is not None]
+    if len(found) != 1:
+        raise Unread("an index of several arrays")
+    axis, where = found[0]
+    return each_part(x, lambda a: _gathered(a, axis, constant(where)))
+
+
+@reads("aten.embedding.default")
+def embedding(weight: Array, places: Array, *_: Any) -> Array:
+    """The rows of a table at these places."""
+    return _gathered(constant(weight), 0, constant(places))
+
+
+def _gathered(a: Array, axis: int, where: Array) -> Array:
+    if where.term.op in ("less", "less_equal", "equal", "and", "or", "not"):
+        raise Unread("an index of truth values")
+    if a.term in notes().stored:
+        return rows_of(a, axis, where)
+    if any(v.op == "var" and v.data[1] in ("real", "position") for v in free(where.term)):
+        raise Unread("an array that was computed, read at places which are inputs")
+    shape = (*a.axes[:axis], *where.axes, *a.axes[axis + 1 :])
+    if where.term.op == "arange" and where.axes[0] is a.axes[axis]:
+        return a
+
+    def at(*i: Any) -> Array:
+        before, inner = i[:axis], i[axis : axis + where.ndim]
+        place = where[inner] if where.ndim else where
+        key = (*before, place, *i[axis + where.ndim :])
+        return Array(make("entry", (a.term, *(_settled(as_array(k)) for k in key))))
+
+    return table(shape, at)
+
+
+def _settled(place: Array) -> Term:
+    from attnproof.symbolic.opened import opened
+
+    return integer(opened(place.term).right) if place.term.op == "pick" else place.term
+
+
+@reads("aten.roll.default")
+def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
+    """Axes moved round by a number of places."""
+    if not axes:
+        raise Unread("roll of all entries")
+    from .joins import concatenated
+
+    for shift, axis in zip(shifts, axes, strict=True):
+        cut = _minus(x, axis, shift) if shift > 0 else -shift
+        x = concatenated([sliced(x, axis, cut, None), sliced(x, axis, 0, cut)], axis)
+    return x
+
+
+def _minus(x: Any, axis: int, shift: int) -> Any:
+    return sized(Array(integer((as_array(x.axes[axis_of(axis, x.ndim)]) - shift).term)))

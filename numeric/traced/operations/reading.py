@@ -1,0 +1,188 @@
+"""How an operation of a graph is read: a table from names of operations to functions on terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.givens import Function, Given, positive
+from attnproof.symbolic.namespace import astype
+from attnproof.symbolic.scalars import is_truth, number_of
+from attnproof.symbolic.terms import Term
+
+__all__ = [
+    "AT_THE_END", "READINGS", "Notes", "Pair", "Unread", "bound", "constant", "noted", "notes",
+    "numeric", "opaque", "reads", "sized", "whole",
+]  # fmt: skip
+
+# A mask is often filled with the least number of its dtype: of float16 −65504 and of others less.
+AT_THE_END = -6.0e4
+
+
+class Unread(Exception):
+    """An operation, or a use of one, that has no reading as a term; the text names it."""
+
+
+@dataclass
+class Notes:
+    """What was assumed while a graph was read, and givens of which nothing is known.
+
+    ``largest`` has, for each number that stands for a maximum, of what it is one; ``constants``
+    the values of the numbers that stand for any.  ``prefix`` keeps names of two graphs apart.
+
+    ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
+    ``stored`` the tables that stand for any numbers, with their names and values; ``rows`` are
+    functions that stand for the rows of a table: the table, and the axis that is read.
+    ``infinite``: whether −∞ itself was met, and not the least number of a dtype.
+    """
+
+    prefix: str = ""
+    patterns: dict[Term, Callable[[tuple[Any, ...]], Array]] = field(default_factory=dict)
+    stored: dict[Term, tuple[str, Any]] = field(default_factory=dict)
+    rows: dict[str, tuple[Any, int]] = field(default_factory=dict)
+
+    readings: dict[str, None] = field(default_factory=dict)
+    givens: dict[str, Given] = field(default_factory=dict)
+    largest: dict[str, tuple[Array, int]] = field(default_factory=dict)
+    constants: dict[str, float] = field(default_factory=dict)
+    infinite: bool = False
+
+
+_notes: ContextVar[Notes] = ContextVar("notes")
+
+
+@contextmanager
+def noted(into: Notes) -> Iterator[Notes]:
+    """Write notes there while this lasts."""
+    token = _notes.set(into)
+    try:
+        yield into
+    finally:
+        _notes.reset(token)
+
+
+def notes() -> Notes:
+    """The notes that are being taken."""
+    return _notes.get()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An array of complex numbers, as its real and its imaginary part."""
+
+    real: Array
+    imaginary: Array
+
+    @property
+    def axes(self) -> tuple[Any, ...]:
+        """The axis lengths."""
+        return self.real.axes
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.real.ndim
+
+
+Reading = Callable[..., Any]
+R = TypeVar("R", bound=Reading)
+READINGS: dict[str, Reading] = {}
+
+
+def reads(*names: str) -> Callable[[R], R]:
+    """Register the reading of operations by name, such as ``aten.add.Tensor``."""
+
+    def wrap(reading: R) -> R:
+        for name in names:
+            if name in READINGS:
+                raise ValueError(f"{name} has two readings")
+            READINGS[name] = reading
+        return reading
+
+    return wrap
+
+
+def constant(value: Any) -> Array:
+    """A number as a term; one at the low end of a dtype, with which masks are filled, is −∞."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, bool):
+        return as_array(int(value)) == as_array(1)
+    if isinstance(value, float) and value != value:
+        raise Unread("the constant NaN")
+    if isinstance(value, float) and value == float("inf"):
+        raise Unread("the constant +inf")
+    if isinstance(value, int | float) and value <= AT_THE_END:
+        if value == float("-inf"):
+            notes().infinite = True
+        else:
+            notes().readings[f"{value:.3g}, with which masks are filled, is read as −∞"] = None
+        return as_array(float("-inf"))
+    if not isinstance(value, int | float | Fraction):
+        raise Unread(f"a constant of type {type(value).__name__}")
+    if not _is_plain(value):
+        return as_array(_any_number(float(value)))
+    return as_array(value)
+
+
+def bound(value: Any) -> Array:
+    """A number that others are compared with: numeric, and a low one is itself."""
+    if isinstance(value, int | float) and float("-inf") < value <= AT_THE_END:
+        return as_array(value) if _is_plain(value) else as_array(_any_number(float(value)))
+    return numeric(value)
+
+
+def _is_plain(value: float | Fraction) -> bool:
+    """Whether a number is kept: a whole one, or a fraction that a person would write."""
+    exact = Fraction(value)
+    return exact.denominator == 1 or (exact.denominator <= 64 and abs(exact.numerator) <= 4096)
+
+
+def _any_number(value: float) -> Array:
+    """A number such as 8**-0.5 in float64, as one of which no more is known than its sign.
+
+    What is shown holds whatever it is, and equal numbers stay equal.
+    """
+    name = "c" + "".join(c if c.isalnum() else "_" for c in repr(abs(value)))
+    notes().constants[name] = abs(value)
+    given = notes().givens.setdefault(name, positive())
+    found: Array = given.named(name)
+    return found if value > 0 else -found
+
+
+def numeric(value: Any) -> Array:
+    """The same with truth values as 1 and 0."""
+    if isinstance(value, bool):
+        return as_array(int(value))
+    made = constant(value)
+    return astype(made, None) if is_truth(made.term) else made
+
+
+def sized(value: Any) -> Any:
+    """An axis length or an index of the graph: a Python integer, or a term."""
+    if isinstance(value, Array | Term):
+        number = number_of(as_array(value).term)
+        return int(number) if number is not None else as_array(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unread(f"an axis length of type {type(value).__name__}")
+    return value
+
+
+def whole(value: Any, what: str) -> int:
+    """A Python integer."""
+    found = sized(value)
+    if not isinstance(found, int):
+        raise Unread(f"{what} that is {found!r} and no literal number")
+    return found
+
+
+def opaque(name: str, x: Array) -> Array:
+    """A function of numbers of which nothing is known, entry by entry: what holds for any holds."""
+    given = Given("function", core=(0,), out=(), says=f"torch's {name}, of which nothing is used")
+    notes().givens[name] = given
+    return Function(name, given)(x)

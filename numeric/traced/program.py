@@ -1,0 +1,179 @@
+"""A graph as a function on terms: run on symbolic arrays it gives the term of its output."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export.graph_signature import OutputKind
+from torch.fx import Node
+
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.scalars import num
+from attnproof.symbolic.terms import Term
+
+from .exporting import Exported
+from .guards import Binding
+from .operations import READINGS, Notes, Pair, Unread, noted
+from .operations.folding import folded
+
+__all__ = ["Program", "unread"]
+
+PYTHON = {
+    operator.mul: "mul", operator.add: "add", operator.sub: "sub", operator.floordiv: "floordiv",
+    operator.neg: "neg", operator.truediv: "truediv", operator.mod: "mod", operator.pow: "pow",
+}  # fmt: skip
+SILENT = ("aten._assert", "aten.sym_constrain_range", "aten._assert_async")
+CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, operator.ne)
+CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
+
+
+def name_of(node: Node) -> str:
+    """The name by which the operation of a node is looked up."""
+    if node.target in PYTHON:
+        return PYTHON[node.target]
+    return str(node.target) if not hasattr(node.target, "__name__") or isinstance(
+        node.target, OpOverload
+    ) else node.target.__name__  # fmt: skip
+
+
+def _is_silent(node: Node) -> bool:
+    return name_of(node).startswith(SILENT) or node.target in CHECKS
+
+
+def unread(exported: Exported) -> tuple[str, ...]:
+    """The operations of a graph that have no reading, each once, in their order."""
+    found = {
+        name_of(node): None for node in exported.nodes
+        if node.op == "call_function" and node.target is not operator.getitem
+        and not _is_silent(node) and name_of(node) not in READINGS
+    }  # fmt: skip
+    return tuple(found)
+
+
+class Program:
+    """A traced function on terms.
+
+    Called with an array for each input it gives the output: the same graph, read at other names
+    and other lengths.  ``givens`` are the parameters and tables that stand for themselves: what
+    is shown holds for all values of them.  ``notes`` has what was assumed in reading, ``met`` the
+    lengths that it was called with.
+
+    ``folded`` reads linear maps, norms and activations as functions of a row of which nothing is
+    known: what holds for any functions there holds, and the terms stay small.
+
+    Raises :class:`Unread` where an operation has no reading, and ``ValueError`` for shapes that
+    the guards of the graph exclude.
+    """
+
+    def __init__(self, exported: Exported, name: str = "", *, folded: bool = False) -> None:
+        self.exported, self.folded = exported, folded
+        self.notes = Notes(prefix=f"{name}_" if name else "")
+        self.met: dict[Binding, None] = {}
+
+    def __call__(self, *inputs: Array, named: Mapping[str, Array]) -> Any:
+        """The output for these inputs, with the parameters and tables of these names."""
+        self._require(inputs)
+        given = iter(inputs)
+        known: dict[Node, Any] = {}
+        with noted(self.notes):
+            for node in self.exported.nodes:
+                if node.op == "placeholder":
+                    known[node] = self._placed(node, given, named)
+                elif node.op == "call_function" and not _is_silent(node):
+                    known[node] = self._computed(node, known)
+                elif node.op == "output":
+                    return _output(node, known, self._kinds())
+        raise Unread("a graph without an output")
+
+    def _placed(self, node: Node, given: Any, named: Mapping[str, Array]) -> Any:
+        kind, value = self.exported.role_of(node)
+        if kind == "input":
+            return next(given)
+        if kind == "constant":
+            return value
+        if kind == "pattern":
+            self.notes.patterns[value.array.term] = value.remade
+            return value.array
+        self.notes.stored[named[value].term] = (value, self.exported.values[value])
+        return named[value]
+
+    def _computed(self, node: Node, known: dict[Node, Any]) -> Any:
+        args = [_value(a, known) for a in node.args]
+        if node.target is operator.getitem:
+            found = args[0][args[1]]
+            if found is None:
+                raise Unread(f"output {args[1]} of {name_of(node.args[0])}")  # type: ignore[arg-type]
+            return found
+        keywords = {k: _value(a, known) for k, a in node.kwargs.items()}
+        name = name_of(node)
+        if name not in READINGS:
+            raise Unread(name)
+        if name in CASTS:
+            source = node.args[0]
+            told = source.meta.get("val") if isinstance(source, Node) else None
+            keywords = {"dtype": keywords.get("dtype") or next(
+                (a for a in args[1:] if isinstance(a, torch.dtype)), None
+            ), "source": getattr(told, "dtype", None)}  # fmt: skip
+            args = args[:1]
+        try:
+            if self.folded and not keywords:
+                found = folded(name, f"{self.notes.prefix}{node.name}", args)
+                if found is not None:
+                    return found
+            return READINGS[name](*args, **_kept(keywords))
+        except Unread as error:
+            raise Unread(f"{name}: {error}") from None
+        except (TypeError, IndexError, ValueError) as error:
+            raise Unread(f"{name}: {' '.join(str(error).split())}") from None
+
+    def _kinds(self) -> list[OutputKind]:
+        kinds = [kept.kind for kept in self.exported.program.graph_signature.output_specs]
+        if OutputKind.USER_INPUT_MUTATION in kinds:
+            self.notes.readings["the code writes into its inputs, and is given copies"] = None
+        return kinds
+
+    def _require(self, inputs: tuple[Array, ...]) -> None:
+        """The shapes must be those that the graph was traced for, up to the names of lengths."""
+        bound: dict[str, Term] = {}
+        for array, shape in zip(inputs, self.exported.shapes, strict=True):
+            for length, wanted in zip(array.axes, shape, strict=True):
+                known = num(wanted) if isinstance(wanted, int) else bound.setdefault(wanted, length)
+                if length is not known:
+                    raise ValueError(
+                        f"the graph was traced for inputs {self.exported.shapes}; an input has "
+                        f"axes {array.axes}, where {known!r} is wanted in place of {length!r}"
+                    )
+        self.met[tuple(bound.items())] = None
+
+
+LAYOUT = ("memory_format", "device", "layout", "pin_memory", "non_blocking", "implicit")
+
+
+def _kept(keywords: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in keywords.items() if k not in LAYOUT}
+
+
+def _value(a: Any, known: dict[Node, Any]) -> Any:
+    if isinstance(a, Node):
+        return known[a]
+    if isinstance(a, list | tuple):
+        return [_value(part, known) for part in a]
+    return a
+
+
+def _output(node: Node, known: dict[Node, Any], kinds: Sequence[OutputKind]) -> Any:
+    """What the code returns; what it wrote into its inputs stands beside that in the graph."""
+    found = [_value(a, known) for a, kind in zip(node.args[0], kinds, strict=True)  # type: ignore[arg-type]
+             if kind == OutputKind.USER_OUTPUT]  # fmt: skip
+    return found[0] if len(found) == 1 else found
+
+
+def array_of(value: Any) -> Array:
+    """An output as an array of real numbers."""
+    if isinstance(value, Pair):
+        raise Unread("complex numbers as output")
+    return as_array(value)

@@ -1,0 +1,151 @@
+"""Laws of traced code run on the code itself: where no proof is found, a witness is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.terms import free
+
+from ..programs.finding import Seen
+from ..programs.subjects import Rotary, Subject
+from .agreement import COARSE
+from .laws import TracedLaw, called
+from .stating import Axes, lengths_of
+
+__all__ = ["witness_of"]
+
+SMALL = (2, 3)
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One law, its calls, and how far rounding may take its two sides apart."""
+
+    law: TracedLaw
+    calls: SimpleNamespace
+    operations: int
+
+    def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
+        """Both sides, or None where the code does not take such inputs."""
+        try:
+            with torch.no_grad():
+                left, right = self.law.sides(self.calls, **values)
+        except Exception:  # noqa: BLE001 (code may raise anything at lengths it was not traced for)
+            return None
+        return left.double(), right.double()
+
+    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+        """The largest difference, what rounding allows there, and its place."""
+        both = self.sides(values)
+        if both is None or both[0].shape != both[1].shape:
+            return None
+        away = (both[0] - both[1]).abs().nan_to_num(nan=float("inf"))
+        if not away.numel():
+            return None
+        largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
+        size = max([1.0, *(float(v.abs().max()) for v in values.values() if v.numel())])
+        allowed = COARSE * 16 * max(1, self.operations) * largest * size
+        place = int(away.argmax())
+        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), away.shape))
+        return float(away.max()), allowed, at
+
+
+def _drawn(
+    law: TracedLaw, letters: Axes, axes: int, sizes: Mapping[str, int], seed: int, whole: bool
+) -> dict[str, Tensor]:
+    """Small whole numbers for every given."""
+    generator = torch.Generator().manual_seed(seed)
+    found = {}
+    for name, told in law.given.items():
+        shape = tuple(length_value(n, dict(sizes)) for n in lengths_of(told, letters, axes))
+        kind = told.split()[0]
+        if kind == "permutation":
+            order = torch.arange(shape[0])  # the first two change places: no shift of all tokens
+            found[name] = torch.cat((order[:2].flip(0), order[2:]))
+        elif kind in ("position", "shift"):
+            drawn = torch.randint(0, 6, shape, generator=generator)
+            found[name] = drawn if whole else drawn.double()
+        else:
+            found[name] = torch.randint(-2, 3, shape, generator=generator).float()
+    return found
+
+
+def _sizes(law: TracedLaw, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
+    names = sorted({
+        s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
+        for s in free(n)
+    })  # fmt: skip
+    for size in SMALL:
+        yield dict.fromkeys(names, size)
+    yield {name: 3 + place for place, name in enumerate(names)}
+
+
+def witness_of(
+    law: TracedLaw, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
+    operations: int, *, seed: int = 0,
+) -> Seen | None:  # fmt: skip
+    """Inputs for which the code itself breaks the law by more than rounding, made small."""
+    run = _Run(law, called(calls, subject), operations)
+    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
+    for sizes in _sizes(law, letters, axes):
+        for attempt in range(3):
+            values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
+            told = run.gap(values)
+            if told is not None and told[0] > told[1]:
+                return _seen(run, _shrunk(run, values))
+    return None
+
+
+def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same with as many zeros as keep the law broken, whole blocks of them first."""
+    tries = 0
+    for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
+        block = values[name].numel()
+        while block >= 1 and tries < TRIES:
+            start = 0
+            while start < values[name].numel() and tries < TRIES:
+                flat = values[name].flatten().clone()
+                if bool(flat[start : start + block].any()):
+                    flat[start : start + block] = 0
+                    tried = {**values, name: flat.reshape(values[name].shape)}
+                    tries += 1
+                    told = run.gap(tried)
+                    if told is not None and told[0] > 4 * told[1]:
+                        values = tried
+                start += block
+            block //= 4
+    return values
+
+
+def _seen(run: _Run, values: dict[str, Tensor]) -> Seen:
+    told, both = run.gap(values), run.sides(values)
+    assert told is not None
+    assert both is not None
+    gap, allowed, at = told
+    inputs = {name: _plain(v) for name, v in values.items()}
+    where = ", ".join(map(str, at))
+    return Seen(
+        inputs, (f"left side at ({where})", float(both[0][at])),
+        (f"right side at ({where})", float(both[1][at])), gap, allowed,
+    )  # fmt: skip
+
+
+def _plain(value: Tensor) -> Any:
+    """A tensor as lists; one with few entries that are not 0 as those, by place."""
+    if value.numel() <= 16:
+        return value.tolist()
+    nonzero = value.nonzero().tolist()
+    if len(nonzero) <= 16:
+        entries = {",".join(map(str, place)): value[tuple(place)].item() for place in nonzero}
+        return {"shape": list(value.shape), "entries": entries}
+    return value.tolist()
+
+

@@ -1,0 +1,155 @@
+"""Statements of traced code: letters bound to the axes of a graph, laws read on terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.givens import Given, permutation, positions, real
+from attnproof.symbolic.scalars import num, size
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term
+
+from ..programs.subjects import Rotary, Subject
+from .calls import Call
+from .exporting import Exported
+from .laws import TracedLaw, called
+from .operations import Unread
+from .program import Program, array_of
+
+__all__ = ["Axes", "Graph", "bound_letters", "stated"]
+
+ROLES = {"B": "size", "A": "size", "n": "tokens", "r": "tokens", "H": "heads", "G": "heads"}
+LIKE = {"A": "B", "r": "n"}  # another one of its kind
+Axes = Mapping[str, Term]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A traced call: the call, what was exported, and its program on terms.
+
+    ``tables`` renames its tables where two calls have different ones of one name.
+    """
+
+    call: Call
+    exported: Exported
+    program: Program
+    folded: Program
+    tables: Mapping[str, str]
+
+    @property
+    def givens(self) -> dict[str, Given]:
+        """The tables under the names they have in a statement."""
+        return {self.tables[name]: given for name, given in self.exported.tables.items()}
+
+    def on(self, values: Mapping[str, Array], *, folded: bool = False) -> Any:
+        """The program as a function of arrays, with its tables among these values."""
+        named = {name: values[told] for name, told in self.tables.items()}
+        program = self.folded if folded else self.program
+        return lambda *inputs: array_of(program(*map(as_array, inputs), named=named))
+
+
+def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
+    """The graphs of several calls; tables of one name that differ get a name of their own."""
+    known: dict[str, torch.Tensor] = {}
+    found = []
+    for call, exported in calls:
+        names = {}
+        for name, value in exported.values.items():
+            told = f"w_{name}"  # a name that no law, constant or function has
+            if told in known and not _alike(known[told], value):
+                told = f"{call.name}_{told}"
+            names[name] = told
+            known[told] = value
+        found.append(Graph(
+            call, exported, Program(exported, call.name),
+            Program(exported, call.name, folded=True), names,
+        ))
+    return tuple(found)
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tables are one: of parameters, which may be trained apart, only the same one."""
+    if isinstance(a, nn.Parameter) or isinstance(b, nn.Parameter):
+        return a.shape == b.shape and a.data_ptr() == b.data_ptr()
+    return a.shape == b.shape and bool(torch.equal(a, b))
+
+
+def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
+    """The length of each letter: a size where it is symbolic in every graph, a number elsewhere.
+
+    Two letters that the graph holds for one length are one size.
+    """
+    fixed: dict[str, int] = {}
+    symbols: dict[str, set[str]] = {}
+    for place, graph in enumerate(graphs):
+        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
+            for letter, length in zip(letters.split(), shape, strict=True):
+                if isinstance(length, int):
+                    fixed[letter] = length
+                else:
+                    symbols.setdefault(letter, set()).add(f"{place}:{length}")
+    found: dict[str, Term] = {letter: num(n) for letter, n in fixed.items()}
+    for letter, own in symbols.items():
+        if letter in fixed:
+            continue
+        same = next((o for o, theirs in symbols.items() if o in found and own & theirs), None)
+        found[letter] = found[same] if same else size(letter, ROLES.get(letter, "size"))
+    return found
+
+
+def stated(
+    law: TracedLaw, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
+    folded: bool = False,
+) -> Statement:
+    """The statement a law makes of these programs.
+
+    Raises :class:`Unread` where the programs cannot be read at the lengths the law needs.
+    """
+    axes = subject.axes if isinstance(subject, Rotary) else 0
+    own = {name: _given(told, letters, axes) for name, told in law.given.items()}
+    givens = dict(own)
+    for graph in graphs.values():
+        givens |= graph.givens
+    values = {name: given.named(name) for name, given in givens.items()}
+    programs = {name: graph.on(values, folded=folded) for name, graph in graphs.items()}
+    calls = called(programs, subject)
+    try:
+        left, right = law.sides(calls, **{name: values[name] for name in own})
+        claim = equal(left, right)
+    except (ValueError, TypeError, IndexError) as error:
+        raise Unread(" ".join(str(error).split())) from None
+    for graph in graphs.values():
+        givens |= (graph.folded if folded else graph.program).notes.givens
+    return Statement(givens, {"": claim})
+
+
+def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
+    """The axis lengths of a given such as ``"real B H n D"``."""
+    kind, *wanted = told.split()
+    found = []
+    for letter in wanted:
+        if letter in letters:
+            found.append(letters[letter])
+        elif letter in LIKE and letters[LIKE[letter]].op == "size":
+            found.append(size(letter, ROLES[letter]))
+        else:
+            known = letters[LIKE[letter]]
+            raise Unread(f"the graph fixed a length the law varies, {LIKE[letter]} = {known!r}")
+    if kind in ("position", "shift") and axes:
+        found.append(num(axes))
+    return tuple(found)
+
+
+def _given(told: str, letters: Axes, axes: int) -> Given:
+    lengths = tuple(map(Array, lengths_of(told, letters, axes)))
+    kind = told.split(maxsplit=1)[0]
+    if kind == "permutation":
+        return permutation(*lengths)
+    return positions(*lengths) if kind in ("position", "shift") else real(*lengths)

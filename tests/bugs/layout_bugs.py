@@ -1,0 +1,137 @@
+"""Bugs of the layout: which channels are turned together, and by which angle."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attnproof.numeric.programs.declared import DeclaredRotary
+from attnproof.numeric.programs.subjects import Rotary
+
+from .corpus import bug
+from .plain_rotary import (
+    AxesRope,
+    Rope,
+    SectionedRope,
+    ladder,
+    plain_interleaved,
+    rotary,
+)
+
+
+def turned_neighbours(x: Tensor) -> Tensor:
+    """Each pair of neighbours turned by a right angle: (a, b) -> (−b, a)."""
+    return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
+
+
+class HalfTableOnNeighbours(Rope):
+    """The table lists the angles twice, one half after the other; neighbours are turned."""
+
+    def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
+        table = torch.cat((angles, angles), -1)[:, None]
+        return x * table.cos() + turned_neighbours(x) * table.sin()
+
+
+@bug(
+    "P01", "huggingface/transformers#47328", "huggingface/transformers#47403",
+    title="table in two halves, rotation of neighbours",
+    symptom="worse audio, no error",
+    law="relative", correct=plain_interleaved, obeys=("identity-at-zero", "linear"),
+)  # fmt: skip
+def half_table_on_neighbours() -> Rotary:
+    return rotary(lambda: HalfTableOnNeighbours(layout="interleaved"))
+
+
+class TiledOnOneAxis(AxesRope):
+    """Frame, row and column turn a block each; the table of the frames is tiled, not repeated."""
+
+    def turn_block(self, x: Tensor, positions: Tensor, axis: int) -> Tensor:
+        product = torch.einsum("bt,f->btf", positions.float(), ladder(self.block, self.base))
+        table = product.tile(2) if axis == 0 else product.repeat_interleave(2, -1)
+        return x * table.cos()[:, None] + turned_neighbours(x) * table.sin()[:, None]
+
+
+@bug(
+    "P02", "facebookresearch/vjepa2#15",
+    title="one axis of three with a tiled table",
+    symptom="none: the published weights were trained with it",
+    law="relative", correct=lambda: rotary(lambda: AxesRope(axes=3)), obeys=("identity-at-zero",),
+)  # fmt: skip
+def tiled_on_one_axis() -> Rotary:
+    return rotary(lambda: TiledOnOneAxis(axes=3))
+
+
+@bug(
+    "P03", "vllm-project/vllm#747", "vllm-project/vllm#941",
+    title="half-split kernel for weights that are interleaved",
+    symptom="wrong text for one family of models",
+    law="layout-as-declared", correct=plain_interleaved,
+    obeys=("relative", "norm", "composition"),
+)  # fmt: skip
+def half_declared_interleaved() -> Rotary:
+    declared = DeclaredRotary(base=10000.0, layout="interleaved", width=8)
+    return rotary(Rope, declared=declared)
+
+
+def to_interleaved(weight: Tensor, heads: int) -> Tensor:
+    """Rows of a projection (heads·D, E): channels i, i + D/2 of each head become 2i, 2i + 1."""
+    pairs = weight.reshape(heads, 2, -1, weight.shape[1])
+    return pairs.transpose(1, 2).flatten(0, 2)
+
+
+def converted() -> Rotary:
+    return rotary(
+        Rope, converts_to=plain_interleaved(),
+        convert=lambda _: lambda q, k, heads: (to_interleaved(q, heads), to_interleaved(k, heads)),
+    )  # fmt: skip
+
+
+@bug(
+    "P04a", "huggingface/nanotron#427", "huggingface/nanotron#241",
+    title="conversion of the layout permutes queries, not keys",
+    symptom="converted checkpoints silently corrupted",
+    law="conversion-keeps-scores", correct=converted, obeys=("relative", "layout-as-declared"),
+)  # fmt: skip
+def converts_queries_only() -> Rotary:
+    return rotary(
+        Rope, converts_to=plain_interleaved(),
+        convert=lambda _: lambda q, k, heads: (to_interleaved(q, heads), k),
+    )  # fmt: skip
+
+
+@bug(
+    "P04b", "huggingface/nanotron#427", "huggingface/nanotron#241",
+    title="conversion of the layout permutes nothing: the flag is never passed",
+    symptom="converted checkpoints silently corrupted",
+    law="conversion-keeps-scores", correct=converted, obeys=("relative", "layout-as-declared"),
+)  # fmt: skip
+def converts_nothing() -> Rotary:
+    def convert(
+        q: Tensor, k: Tensor, heads: int, *, interleaved: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return (to_interleaved(q, heads), to_interleaved(k, heads)) if interleaved else (q, k)
+
+    return rotary(Rope, converts_to=plain_interleaved(), convert=lambda _: convert)
+
+
+class ManyAxesAlwaysHalf(SectionedRope):
+    """The path of positions with three coordinates does not look at the layout."""
+
+    def many(self, x: Tensor, positions: Tensor) -> Tensor:
+        own = positions.float()[..., self.axis_of_pair] * self.frequencies()
+        a, b = x.chunk(2, -1)
+        cos, sin = own.cos()[:, None], own.sin()[:, None]
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+@bug(
+    "P05", "vllm-project/vllm#49290", "vllm-project/vllm#42016", "vllm-project/vllm#42765",
+    "vllm-project/vllm#49323",
+    title="the path of three axes ignores the layout, the path of one honours it",
+    symptom="images garbled, text fine",
+    law="equal-axes-are-one", correct=lambda: rotary(SectionedRope), obeys=("relative", "norm"),
+)  # fmt: skip
+def many_axes_always_half() -> Rotary:
+    return rotary(ManyAxesAlwaysHalf)
+
+

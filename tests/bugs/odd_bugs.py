@@ -1,0 +1,61 @@
+"""Bugs of odd widths: the channel that has no partner is lost."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from attnproof.numeric.programs.declared import DeclaredRotary
+from attnproof.numeric.programs.subjects import Rotary
+
+from .corpus import bug
+from .plain_rotary import Rope, rotary
+
+THREADS = (
+    "huggingface/transformers#35219", "huggingface/transformers#35233",
+    "huggingface/transformers#48101", "huggingface/transformers#48217",
+    "huggingface/transformers#48524",
+)  # fmt: skip
+
+
+class Odd(Rope):
+    """A head of 5 channels: four turn, the last has no partner and passes."""
+
+    def __init__(self, width: int = 5) -> None:
+        super().__init__(width)
+
+    def declared(self) -> DeclaredRotary:
+        return DeclaredRotary(layout=self.layout)
+
+
+class LastZeroed(Odd):
+    """Writes the turned pairs into an empty head."""
+
+    def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
+        turned = super().apply_to(x, angles)[..., : self.turned]
+        return pad(turned, (0, self.width - self.turned))
+
+
+@bug(
+    "P61a", *THREADS, title="an odd width is accepted, the last channel zeroed",
+    symptom="shape errors deep in the layer; here, a channel is lost",
+    law="odd-widths", correct=lambda: rotary(Odd),
+)  # fmt: skip
+def last_channel_zeroed() -> Rotary:
+    return rotary(LastZeroed)
+
+
+class LastDropped(Odd):
+    """Returns the turned pairs, and nothing of the channel that has no partner."""
+
+    def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
+        return super().apply_to(x, angles)[..., : self.turned]
+
+
+@bug(
+    "P61b", *THREADS, title="an odd width is accepted, the last channel dropped",
+    symptom="shape errors deep in the layer; here, a channel is lost",
+    law="odd-widths", correct=lambda: rotary(Odd),
+)  # fmt: skip
+def last_channel_dropped() -> Rotary:
+    return rotary(LastDropped)

@@ -1,0 +1,84 @@
+"""Bugs of the number that multiplies scores."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from attnproof.numeric.programs.subjects import Attention
+
+from .attention_code import EMBED, Eager, attention
+from .corpus import bug
+
+
+class Unscaled(Eager):
+    """What is written for the case that no fast kernel is there calls itself with scale 1."""
+
+    def scale(self, q: Tensor) -> float:  # noqa: ARG002
+        return 1.0
+
+
+def with_fallback(fallback: Eager) -> Attention:
+    """Attention with a second way to its result."""
+    return attention(Eager, paths={"fallback": fallback})
+
+
+NO_SCALE = "mlc-ai/mlc-llm#3426"
+
+
+@bug(
+    "P24a", NO_SCALE, title="the fallback has no scale, and is all there is",
+    symptom="cosine with the reference 0.862",
+    law="scale-as-declared", correct=lambda: attention(Eager),
+    obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
+)  # fmt: skip
+def fallback_alone() -> Attention:
+    return attention(Unscaled)
+
+
+@bug(
+    "P24b", NO_SCALE, title="the fallback has no scale, the main path has",
+    symptom="cosine with the reference 0.862",
+    law="paths-agree", correct=lambda: with_fallback(Eager()), obeys=("scale-as-declared",),
+)  # fmt: skip
+def fallback_beside() -> Attention:
+    return with_fallback(Unscaled())
+
+
+class DividedByInverse(Eager):
+    """Divides by a factor that is 1/√D already."""
+
+    def scale(self, q: Tensor) -> float:
+        factor = float(q.shape[-1] ** -0.5)
+        return 1 / factor
+
+
+@bug(
+    "P25", "esceptico/perceiver-io#9", title="scores are divided by 1/√D",
+    symptom="the model still trains",
+    law="scale-as-declared", correct=lambda: attention(Eager),
+    obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
+)  # fmt: skip
+def divided_by_inverse() -> Attention:
+    return attention(DividedByInverse)
+
+
+class ScaledByEmbedding(Eager):
+    """1/√(width of a token) in place of 1/√(width of a head): the same for one head only."""
+
+    def __init__(self, embed: int = EMBED) -> None:
+        super().__init__()
+        self.embed = embed
+
+    def scale(self, q: Tensor) -> float:  # noqa: ARG002
+        return float(self.embed**-0.5)
+
+
+@bug(
+    "P26", "FareedKhan-dev/train-llm-from-scratch#3", "FrancescoSaverioZuppichini/ViT#1",
+    title="scale from the width of the token, not of the head",
+    symptom="the model still trains",
+    law="scale-as-declared", correct=lambda: attention(Eager),
+    obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
+)  # fmt: skip
+def scaled_by_embedding() -> Attention:
+    return attention(ScaledByEmbedding)

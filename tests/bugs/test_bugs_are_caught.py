@@ -1,0 +1,79 @@
+"""Every public bug is caught by its law, with a small witness; correct code is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.numeric.probes.examine import examine
+
+from .corpus import Bug, Control, Make, all_bugs, all_controls
+from .table import DRAW, asked, found
+
+BUGS, CONTROLS = all_bugs(), all_controls()
+# Several bugs are faults of the same correct code: each of these once, under its last bug.
+CORRECT = {number: make for make, number in {one.correct: one.id for one in BUGS}.items()}
+
+# A witness is read by a person: so many numbers, in inputs and both sides together.
+NUMBERS = 32
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def numbers(value: Any) -> int:
+    """How many plain values there are in nested lists and mappings; a tensor would be refused."""
+    if isinstance(value, Mapping):
+        return sum(numbers(v) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(numbers(v) for v in value)
+    assert value is None or isinstance(value, (bool, int, float, str)), type(value)
+    return 1
+
+
+@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+def test_the_mutant_is_caught(one: Bug) -> None:
+    seen = found(one)
+    assert seen.verdict == "broken", f"{seen.verdict}: {seen.why}"
+    assert seen.witness is not None
+    within = seen.witness.difference <= seen.witness.allowed  # of NaN this is False
+    # Two sides that should differ, and are the same, say so; else it is the other way round.
+    assert within == ("should differ" in seen.witness.there[0]), seen.witness
+    size = numbers(seen.witness.inputs) + numbers([seen.witness.here[1], seen.witness.there[1]])
+    assert size <= NUMBERS, f"{size} numbers: {seen.witness}"
+
+
+@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+def test_the_correct_code_obeys_that_law(one: Bug) -> None:
+    seen = asked(one.correct(), one.law)
+    assert seen.verdict == "holds", f"{seen.verdict}: {seen.why}"
+
+
+@pytest.mark.parametrize(
+    ("one", "law"), [(one, law) for one in BUGS for law in one.obeys],
+    ids=lambda value: value if isinstance(value, str) else value.id,
+)  # fmt: skip
+def test_other_laws_do_not_see_the_mutant(one: Bug, law: str) -> None:
+    seen = asked(one.mutant(), law)
+    assert seen.verdict == "holds", f"{seen.verdict}: {seen.why}"
+
+
+@pytest.mark.parametrize("correct", CORRECT.values(), ids=CORRECT.keys())
+def test_no_law_is_broken_by_the_correct_code(correct: Make) -> None:
+    seen = examine(correct(), (DRAW,))
+    assert not [(s.law, s.why) for s in seen if s.verdict == "broken"]
+
+
+@pytest.mark.parametrize("one", CONTROLS, ids=lambda one: one.id)
+def test_no_law_is_broken_by_a_control(one: Control) -> None:
+    seen = examine(one.subject(), (DRAW,))
+    assert any(s.verdict == "holds" for s in seen)
+    assert not [(s.law, s.why) for s in seen if s.verdict == "broken"]

@@ -1,0 +1,71 @@
+"""The corpus is whole: every public bug and every claim that was none, each with its threads."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from attnproof.numeric.programs.laws import laws_of
+
+from .corpus import PUBLIC, Bug, Control, all_bugs, all_controls, bug, control
+
+BUGS, CONTROLS = all_bugs(), all_controls()
+ENTRIES: tuple[Bug | Control, ...] = (*BUGS, *CONTROLS)
+THREAD = re.compile(r"[\w.-]+/[\w.-]+#\d+")
+
+
+def test_every_entry_of_the_list_is_there() -> None:
+    there = {entry.id[:3] for entry in ENTRIES}
+    assert there == set(PUBLIC)
+    assert len(PUBLIC) == 61 + 7
+
+
+def test_a_variant_has_a_letter_and_comes_with_others() -> None:
+    for entry in ENTRIES:
+        assert re.fullmatch(r"[PN]\d\d[a-z]?", entry.id)
+        alike = [e.id for e in ENTRIES if e.id[:3] == entry.id[:3]]
+        assert len(alike) == 1 if len(entry.id) == 3 else len(alike) > 1, entry.id
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_threads_are_cited(entry: Bug | Control) -> None:
+    assert entry.threads
+    assert all(THREAD.fullmatch(thread) for thread in entry.threads), entry.threads
+
+
+@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+def test_mutant_and_correct_code_are_asked_alike(one: Bug) -> None:
+    mutant, correct = one.mutant(), one.correct()
+    assert mutant.kind == correct.kind
+    assert {one.law, *one.obeys} <= {law.id for law in laws_of(mutant.kind)}
+    assert one.law not in one.obeys
+    assert one.title
+    assert one.symptom
+
+
+@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+def test_each_call_builds_code_of_its_own(one: Bug) -> None:
+    first, second = one.mutant(), one.mutant()
+    assert first is not second
+    assert first.module is None or first.module is not second.module
+
+
+@pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
+def test_code_that_is_built_twice_has_the_same_numbers(one: Bug) -> None:
+    for build in (one.mutant, one.correct):
+        first, second = build().module, build().module
+        if first is not None and second is not None:
+            here, there = dict(first.named_parameters()), dict(second.named_parameters())
+            assert here.keys() == there.keys()
+            assert all(torch.equal(here[name], there[name]) for name in here)
+
+
+def test_an_id_is_used_once_and_a_law_is_known() -> None:
+    with pytest.raises(ValueError, match="no such law: relativ"):
+        bug("P99", title="", symptom="", law="relativ", correct=BUGS[0].correct)
+    with pytest.raises(ValueError, match="P01 is there already; a variant has a letter: P01a"):
+        bug("P01", title="", symptom="", law="relative", correct=BUGS[0].correct)(BUGS[0].mutant)
+    with pytest.raises(ValueError, match="N01 is there already"):
+        control("N01", claim="", verdict="")(BUGS[0].mutant)

@@ -1,0 +1,190 @@
+"""``assert_rotary`` and the others: a failure names law, witness, seed, and what shows it again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof import testing
+from attnproof.numeric.programs.declared import DeclaredRotary
+from attnproof.real_code.asserting import _declared
+from attnproof.real_code.listening import AT_WORK, Run
+from attnproof.testing import (
+    CodeBreaksLaw,
+    assert_attention,
+    assert_equivariant,
+    assert_mask,
+    assert_rotary,
+    check_equivariant,
+    check_rotary,
+)  # fmt: skip
+from tests.front.code_files import Legs, set_legs
+
+KINDS = ("rotary", "attention", "bias", "additive", "mask", "equivariant")
+
+
+def rope(x: Tensor, position_ids: Tensor) -> Tensor:
+    """Half-split, in float64."""
+    frequencies = 10000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    a = position_ids[:, None, :, None].to(torch.float64) * frequencies
+    u, v = x.to(torch.float64).chunk(2, -1)
+    return torch.cat((u * a.cos() - v * a.sin(), v * a.cos() + u * a.sin()), -1).to(x.dtype)
+
+
+def rope_sign(x: Tensor, position_ids: Tensor) -> Tensor:
+    """One sign is wrong."""
+    u, v = rope(x, position_ids).chunk(2, -1)
+    return torch.cat((u, -v + x.chunk(2, -1)[1]), -1)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+
+
+class Shifted(nn.Module):
+    """A map of tokens that looks at their order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.weight + x.cumsum(1)
+
+
+@pytest.fixture
+def legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
+    return set_legs(monkeypatch)
+
+
+def test_every_kind_has_a_check_and_an_assertion() -> None:
+    for kind in KINDS:
+        for verb in ("check", "assert"):
+            assert getattr(testing, f"{verb}_{kind}").__name__ == f"{verb}_{kind}"
+            assert f"{verb}_{kind}" in testing.__all__
+
+
+def test_good_code_passes_and_the_record_is_returned() -> None:
+    record = assert_rotary(rope, ["norm", "linear"], legs=["measured"])
+    assert record.ok
+    assert [law.law for law in record.laws] == ["norm", "linear"]
+    assert record.file == __file__
+    assert record.torch == torch.__version__
+
+
+def test_a_broken_law_is_told_with_everything() -> None:
+    with pytest.raises(CodeBreaksLaw) as broken:
+        assert_rotary(rope_sign, ["norm"], legs=["measured"], seed=7)
+    told = str(broken.value)
+    assert isinstance(broken.value, AssertionError)
+    assert broken.value.record.law("norm").verdict == "broken"
+    for part in (
+        "rope_sign breaks a law of rotary code", "✗ norm: turning multiplies every length",
+        "they differ by", "rounding explains", "seed 7, float32, cpu",
+        f"again: attnproof check {__file__}::rope_sign --as rotary --law norm --seed 7",
+    ):  # fmt: skip
+        assert part in told
+
+
+def test_the_same_check_returns_the_record() -> None:
+    record = check_rotary(rope_sign, "norm", legs="measured")
+    assert [law.law for law in record.broken] == ["norm"]
+
+
+def test_code_without_a_name_is_shown_again_by_a_call() -> None:
+    with pytest.raises(CodeBreaksLaw) as broken:
+        assert_rotary(lambda x, positions: -x * (positions[:, None, :, None] + 1), ["norm"])
+    assert "again: attnproof.testing.check_rotary(" in str(broken.value)
+    assert "laws=['norm'], seed=0, dtype='float32')" in str(broken.value)
+
+
+def test_attention_and_layers() -> None:
+    assert_attention(attention, ["order-of-keys"], legs=["measured"])
+    assert_equivariant(nn.Linear(8, 8), legs=["measured"])
+    with pytest.raises(CodeBreaksLaw, match="permutation"):
+        assert_equivariant(Shifted(), legs=["measured", "exact"])
+    found = check_equivariant(Shifted(), legs=["measured", "exact"])
+    assert found.law("permutation").verdict == "broken"
+
+
+def test_what_is_open_fails_unless_it_is_let_through(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    legs.measured["norm"] = "undecided"
+    with pytest.raises(CodeBreaksLaw, match=r"norm is undecided: .*\n.*\nundecided=True"):
+        assert_rotary(rope)
+    assert assert_rotary(rope, undecided=True).law("norm").verdict == "undecided"
+    legs.measured["norm"] = "broken"
+    with pytest.raises(CodeBreaksLaw, match="breaks a law"):
+        assert_rotary(rope, undecided=True)
+
+
+def test_nothing_asked_is_no_success(legs: Legs) -> None:
+    legs.measured["*"] = "not asked"
+    with pytest.raises(CodeBreaksLaw, match="no law was asked of it"):
+        assert_rotary(rope)
+    legs.measured["linear"] = "holds"
+    with pytest.raises(CodeBreaksLaw, match="norm is not asked"):
+        assert_rotary(rope, ["linear", "norm"])
+    assert_rotary(rope)
+
+
+def test_code_that_raises_everywhere_fails_with_undecided_let_through(legs: Legs) -> None:
+    legs.measured["*"] = ValueError("no")
+    with pytest.raises(CodeBreaksLaw, match="the code raised ValueError: no"):
+        assert_rotary(rope, undecided=True)
+
+
+def test_seed_dtype_and_device_are_those_of_the_run(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    heard: list[tuple[str, str]] = []
+    token = AT_WORK.set(Run(9, "float64", "cpu", lambda *pair: heard.append(pair)))
+    try:
+        record = check_rotary(rope, ["norm"])
+        own = check_rotary(rope, ["norm"], seed=1, dtype="float32", name="mine")
+    finally:
+        AT_WORK.reset(token)
+    assert (record.seed, record.dtypes) == (9, ("float64",))
+    assert (own.seed, own.dtypes, own.name) == (1, ("float32",), "mine")
+    assert heard == [("attnproof.rope.norm", "measured"), ("attnproof.mine.norm", "measured")]
+
+
+def test_what_is_declared_is_written_as_on_a_command_line() -> None:
+    declared = DeclaredRotary(base=5e5, layout="half", frequencies=(1.0, 0.5))
+    assert _declared(declared) == "rope:base=500000.0,layout=half,frequencies=1.0;0.5"
+    assert _declared("rope:base=1") == "rope:base=1"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: assert_rotary(rope, ["nrom"]), ValueError, "a law of rotary code, got 'nrom'"),
+        (lambda: assert_mask(rope, ["norm"]), ValueError, "a law of mask code, got 'norm'"),
+        (lambda: assert_rotary(rope, legs=["guess"]), ValueError, "got 'guess'; measured"),
+        (lambda: assert_rotary(rope, device="tpu"), ValueError, "tpu"),
+        (lambda: assert_rotary(rope, declared="rope:bass=1"), ValueError, "got 'bass'"),
+        (lambda: assert_rotary(3), TypeError, "no adapter fits"),
+        (lambda: assert_rotary(set_legs), TypeError, "no adapter fits"),
+    ],
+)
+def test_bad_input(call: Callable[[], Any], error: type[Exception], told: str) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert told in str(raised.value)
+
+
+def test_the_module_of_assertions_loads_no_torch(root: Path) -> None:
+    code = (
+        "import sys, attnproof.real_code.asserting, attnproof.testing\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,301 @@
+"""``attnproof check`` and ``identify``: code runs in a process of its own, whatever it does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnproof.cli import main
+from attnproof.real_code import running
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.records import CodeRecord, CodesRecord
+from attnproof.real_code.running import Child, Limits, Stopped, run
+from attnproof.real_code.words import exit_code, stopped_told
+from tests.front.code_files import CODE, write_code
+
+LIMITS = Limits()
+JUNK = "import os\nfor fd in range(3, 20):\n try: os.write(fd, b'junk\\n')\n except OSError: pass"
+
+
+def ran(
+    folder: Path, name: str, limits: Limits = LIMITS, *, text: str = CODE,
+    legs: tuple[str, ...] = ("measured",), laws: tuple[str, ...] = ("norm", "linear"),
+    hears: Callable[[str], None] = lambda _: None,
+) -> tuple[CodeRecord, Stopped | None, str]:  # fmt: skip
+    """The record of rotary code of the file; ``hears`` is told of each event."""
+    file = write_code(folder, text)
+    asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, legs=legs)
+    heard = Collected(asked)
+    stopped, said = run(heard, limits, lambda _, event: hears(event["event"]), Child(asked))
+    return heard.record(1.0, stopped=stopped_told(heard, stopped) if stopped else ""), stopped, said
+
+
+def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
+    file = write_code(tmp_path)
+    out = tmp_path / "found.json"
+    targets = [f"{file}::rope", f"{file}::rope_sign", f"{file}::no", f"{file}::number"]
+    assert main(["check", *targets, "--as", "rotary", "--law", "norm", "--json", str(out)]) == 2
+    good, bad, *refused = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
+    assert good.ok
+    assert good.law("norm").verdict in ("proved", "exact", "measured")
+    assert [leg.leg for leg in good.legs] == ["measured", "identity", "exact", "traced"]
+    assert [leg.why for leg in good.legs] == [""] * 4
+    assert good.identity is not None
+    assert good.identity.kind == "rotary"
+    assert good.torch
+    assert bad.law("norm").verdict == "broken"
+    shown = bad.law("norm").shown
+    assert shown is not None
+    assert shown.witness is not None
+    assert [one.why.partition(";")[0][:10] for one in refused] == ["there is n", "wanted a f"]
+
+
+def test_the_line_that_shows_it_again_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_code(tmp_path)
+    asked = ["check", f"{file}::rope_sign", "--as", "rotary", "--law", "norm", "--seed", "3"]
+    assert main(asked) == 1
+    told = capsys.readouterr().out
+    (again,) = [line for line in told.splitlines() if "again: " in line]
+    assert again.split("again: attnproof ")[1].split() == asked
+
+
+def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "found.json"
+    target = f"{write_code(tmp_path)}::rope"
+    assert main(["identify", target, "--as", "rotary", "--json", str(out)]) == 0
+    told = capsys.readouterr().out
+    (one,) = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
+    assert one.laws == ()
+    assert one.identity is not None
+    assert one.identity.sentence.split(",")[0] in told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("rope_forever", "it had not ended after 6 s"),
+        ("rope_sleeps", "it had not ended after 6 s"),
+        ("rope_exits", "its process ended with exit code 7, as os._exit would end it"),
+        ("rope_crashes", "it crashed with SIGSEGV"),
+    ],
+)
+def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    """It is bad once something was found: that is kept."""
+    mark = tmp_path / "late"
+    text = CODE.replace('"LATE" in os.environ', f"os.path.exists({str(mark)!r})")
+    start = time.monotonic()
+    record, stopped, said = ran(
+        tmp_path, name, Limits(law=6.0 if "after" in told else 60.0), text=text, laws=(),
+        hears=lambda event: mark.touch() if event == "found" else None,
+    )  # fmt: skip
+    assert time.monotonic() - start < 120
+    assert stopped is not None
+    assert stopped.why == told
+    assert "code_under_test.py" in stopped.line or name == "rope_exits"
+    assert said.splitlines()[-1] == "the file is read"
+    (at,) = [law for law in record.laws if law.why == told]
+    assert at.verdict == "undecided"
+    assert f"while the law {at.law} was looked at (by running it): {told}" in record.stopped
+    assert "measured" in {law.verdict for law in record.laws}
+    assert at.law not in record.unfinished
+    assert not record.ok
+    assert exit_code(record) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("while True: pass", "it had not ended after 2 s"),
+        ("import time; time.sleep(1000)", "it had not ended after 2 s"),
+        ("import os; os._exit(5)", "its process ended with exit code 5"),
+        ("import ctypes; ctypes.string_at(0)", "it crashed with SIGSEGV"),
+        ("import sys; sys.exit(5)", "cannot be imported: SystemExit: it leaves by sys.exit(5)"),
+        (
+            JUNK,
+            "what it told cannot be read: b'junk",
+        ),
+        ("raise KeyboardInterrupt", "the code raised KeyboardInterrupt"),
+    ],
+)
+def test_a_file_that_does_so_at_import(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    file = write_code(tmp_path, text)
+    assert main(["check", f"{file}::f", "--limit", "2"]) == 2
+    shown = " ".join(capsys.readouterr().out.split())
+    assert told in shown
+    assert "being imported" in shown or "cannot be run" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("takes_nothing_known", "no adapter fits takes_nothing_known"),
+        ("rope_raises", "NVIDIA"),
+    ],
+)
+def test_code_that_cannot_be_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, told: str
+) -> None:
+    file = write_code(tmp_path)
+    assert main(["check", f"{file}::{name}", "--law", "norm"]) == 2
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", ["rope_shape", "rope_nan", "rope_mutates", "rope_leaves"])
+def test_code_that_does_another_thing_is_never_ok(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("LATE", "1")
+    record, stopped, _ = ran(tmp_path, name, laws=("norm", "inputs-stay"))
+    assert stopped is None
+    assert not record.ok
+
+
+def test_what_code_prints_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LATE", "1")
+    record, stopped, said = ran(tmp_path, "rope_prints")
+    assert stopped is None
+    assert record.ok
+    assert "a line of the code" in said
+
+
+def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+    """Code that dies on numbers of a finite field still has its proofs."""
+    text = CODE + (
+        "\ndef rope_picky(x, position_ids):\n"
+        "    if type(x) is not torch.Tensor:\n        os._exit(9)\n"
+        "    return rope(x, position_ids)\n"
+    )
+    record, stopped, _ = ran(
+        tmp_path, "rope_picky", text=text, legs=("measured", "exact", "traced"), laws=("norm",)
+    )
+    assert stopped is None
+    why = {leg.leg: leg.why for leg in record.legs}
+    assert why["exact"].startswith("its process ended with exit code 9")
+    assert set(why) == {"measured", "exact", "traced"}
+    assert record.law("norm").verdict in ("measured", "proved")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--law", "nrom"], "wanted the id of a law of code, got 'nrom'; nearest: norm"),
+        (["--declare", "rop:base=1"], "declared is one of rope"),
+        (["--device", "abacus"], "'abacus', which is not one"),
+        (["--dtype", "int8"], "int8"),
+        (["--as", "encoder"], "encoder"),
+        (["--limit", "0"], "0"),
+    ],
+)
+def test_usage_errors(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert main(["check", "rope.py::f", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_help_says_that_code_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "importing the file given on the command line runs what stands in it" in told
+
+
+def test_the_laws_of_code_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--code-laws"]) == 0
+    told = capsys.readouterr().out
+    assert "laws of rotary code" in told
+    assert "norm" in told
+
+
+PARENT = """
+import sys
+from attnproof.cli import main
+main({arguments!r})
+heavy = {{"torch", "sympy", "numpy", "flint", "attnproof.real_code.checking"}} & set(sys.modules)
+print("loaded:", *sorted(heavy), file=sys.stderr)
+"""
+
+
+def test_the_parent_loads_nothing_heavy(root: Path, tmp_path: Path) -> None:
+    file = write_code(tmp_path)
+    code = PARENT.format(arguments=["check", f"{file}::number"])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert "which is an int" in " ".join(done.stdout.split())
+    assert done.stderr.splitlines()[-1] == "loaded:"
+
+
+def test_all_of_it_has_a_limit_too(tmp_path: Path) -> None:
+    record, stopped, _ = ran(tmp_path, "rope", Limits(whole=0.1))
+    assert stopped is not None
+    assert stopped.why == "all of it had not ended after 0.1 s"
+    assert "was stopped while starting" in record.stopped
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_an_interrupt_keeps_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    found: bool,
+) -> None:  # fmt: skip
+    def interrupted(heard: Collected, *_: object) -> None:
+        if found:
+            told = {"name": "rope", "kind": "rotary", "adapted": "", "file": ""}
+            heard.hear({"event": "adapted", **told})
+            heard.at = ("measured", "norm")
+            heard.lost("interrupted")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run", interrupted)
+    monkeypatch.setattr(running, "Child", lambda asked: asked)
+    out, file = tmp_path / "found.json", write_code(tmp_path)
+    targets = [f"{file}::rope", f"{file}::rope_sign"]
+    assert main(["check", *targets, "--law", "norm", "--json", str(out)]) == 130
+    if found:
+        record = CodesRecord.model_validate_json(out.read_text(encoding="utf-8"))
+        assert [code.target for code in record.codes] == targets[:1]
+        assert record.unfinished == (targets[1],)
+        assert "was interrupted; what was found is kept" in record.codes[0].stopped
+    else:
+        assert not out.exists()
+        assert "nothing written" in capsys.readouterr().err
+
+
+def test_a_child_whose_parent_is_gone_ends(tmp_path: Path) -> None:
+    """Even one whose code never ends: its input closes."""
+    file = write_code(tmp_path, "while True: pass")
+    child = Child(Asked(target=f"{file}::f"))
+    while json.loads(child.heard.get(timeout=60) or b"{}").get("does") != "being imported":
+        pass
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    assert child.process.wait(20) == 3
+    child.kill()
+
+
+def test_what_code_starts_is_ended_with_it(tmp_path: Path) -> None:
+    """A process that it started holds the way to its findings, and dies with it."""
+    pid = tmp_path / "pid"
+    text = (
+        "import subprocess, sys, time\n"
+        "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(pid)!r}, 'w').write(str(p.pid))\n"
+        "time.sleep(600)\n"
+    )
+    file = write_code(tmp_path, text)
+    assert main(["check", f"{file}::f", "--limit", "2"]) == 2
+    stat = Path(f"/proc/{pid.read_text()}/stat")
+    if Path("/proc/self/stat").exists():
+        assert not stat.exists() or stat.read_text().split()[2] == "Z"

@@ -1,0 +1,341 @@
+"""Findings of all legs become one verdict a law, a record that is strict, and a page."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+
+from attnproof.numeric.programs.identity import Identity, Part
+from attnproof.numeric.programs.laws import CODE_LAWS, laws_of
+from attnproof.numeric.programs.subjects import Rotary
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.plain import number, plain, raised
+from attnproof.real_code.records import (
+    CodeRecord,
+    CodesRecord,
+    SeenRecord,
+    SideRecord,
+    code_schema_text,
+    codes_record,
+)
+from attnproof.real_code.running import Stopped
+from attnproof.real_code.table import code_page, identity_page
+from attnproof.real_code.words import exit_code, set_aside, stopped_told, witness_lines
+from tests.front.code_files import Legs, set_legs
+
+SUBJECT = Rotary(name="rope", turn=lambda x, _: x, width=8)
+
+
+@pytest.fixture
+def legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
+    return set_legs(monkeypatch)
+
+
+def recorded(*laws: str, ends: bool = True, **asked: Any) -> CodeRecord:
+    """The record of the code, looked at on the legs that a test has set."""
+    heard = Collected(Asked(target="rope.py::rope", kind="rotary", laws=laws, **asked))
+    heard.hear({"event": "ready", "torch": "2"})
+    heard.hear({
+        "event": "adapted", "name": "rope", "kind": "rotary", "adapted": "rope(x, positions)",
+        "file": "rope.py",
+    })  # fmt: skip
+    look(SUBJECT, heard.asked, lambda e: heard.hear(json.loads(json.dumps(e, allow_nan=False))))
+    if ends:
+        heard.hear({"event": "ended"})
+    return heard.record(0.5)
+
+
+def page(record: CodeRecord, width: int = 80) -> str:
+    console = Console(width=width)
+    with console.capture() as told:
+        console.print(code_page(record, width), crop=False)
+    return told.get()
+
+
+def test_the_stored_schema_is_the_one_printed(root: Path) -> None:
+    stored = (root / "attnproof" / "code_schema.json").read_text(encoding="utf-8")
+    assert stored == code_schema_text(), "run `make schema`"
+
+
+@pytest.mark.parametrize(
+    ("measured", "exact", "traced", "verdict"),
+    [
+        ("holds", "holds", "holds", "proved"),
+        ("holds", "holds", "undecided", "exact"),
+        ("holds", "holds", None, "exact"),
+        ("holds", "undecided", "undecided", "measured"),
+        ("holds", None, None, "measured"),
+        ("holds", "not asked", "not asked", "measured"),
+        ("undecided", "undecided", "undecided", "undecided"),
+        ("undecided", None, "not asked", "undecided"),
+        ("not asked", "not asked", "not asked", "not asked"),
+        (None, None, None, "not asked"),
+        ("broken", "holds", "holds", "broken"),
+        ("broken", None, None, "broken"),
+        ("holds", "broken", None, "broken"),
+        ("holds", "holds", "broken", "broken"),
+        ("undecided", None, "holds", "proved"),
+    ],
+)
+def test_the_legs_together(
+    legs: Legs, measured: str | None, exact: str | None, traced: str | None, verdict: str
+) -> None:
+    legs.measured["norm"], legs.exact["norm"], legs.traced["norm"] = measured, exact, traced
+    (row,) = recorded("norm").laws
+    assert row.verdict == verdict
+    assert len(row.findings) == sum(leg is not None for leg in (measured, exact, traced))
+
+
+@pytest.mark.parametrize("exact", ["broken", "undecided"])
+def test_a_law_that_correct_code_may_break_is_a_fault_only_where_it_applies(
+    legs: Legs, exact: str
+) -> None:
+    legs.measured["*"] = "holds"
+    legs.measured["equal-axes-are-one"], legs.exact["equal-axes-are-one"] = "not asked", exact
+    row = recorded().law("equal-axes-are-one")
+    assert row.verdict == "not asked"
+    assert ("no fault" in row.why) == (exact == "broken")
+    assert exit_code(recorded()) == 0
+    assert recorded("equal-axes-are-one").law("equal-axes-are-one").verdict == exact
+    legs.measured["equal-axes-are-one"] = "broken"
+    assert exit_code(recorded()) == 1
+    legs.measured["equal-axes-are-one"] = ValueError("no")
+    assert recorded().law("equal-axes-are-one").verdict == exact
+
+
+def test_exact_arithmetic_and_floating_point_are_told_apart(legs: Legs) -> None:
+    legs.measured["norm"] = "broken"
+    assert "exact" not in recorded("norm").law("norm").why
+    legs.exact["norm"] = "holds"
+    why = recorded("norm").law("norm").why
+    assert why.startswith("holds in exact arithmetic, breaks in floating point (float32)")
+    legs.measured["norm"], legs.exact["norm"] = "holds", "broken"
+    assert "hidden by rounding" in recorded("norm").law("norm").why
+
+
+def test_what_is_undecided_on_a_lower_leg_is_told(legs: Legs) -> None:
+    legs.measured["norm"], legs.traced["norm"] = "undecided", "holds"
+    assert "undecided in float32" in recorded("norm").law("norm").why
+
+
+def test_one_dtype_that_breaks_a_law_is_enough(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(leg: str, law: str, **more: Any) -> list[Any]:
+        told = "broken" if more.get("dtype") == "bfloat16" else "holds"
+        legs.measured[law] = told
+        return Legs._of(legs, leg, law, **more)
+
+    monkeypatch.setattr(legs, "_of", of)
+    record = recorded("norm", legs=("measured",), dtypes=("float32", "bfloat16"))
+    (row,) = record.laws
+    assert row.verdict == "broken"
+    assert [one.verdict for one in row.findings] == ["holds", "broken"]
+    assert row.again.endswith("--law norm --seed 0 --dtype bfloat16")
+
+
+def test_a_leg_that_fails_loses_nothing(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    legs.identity = RuntimeError("no identity")
+    legs.exact["norm"] = SystemExit(4)
+    legs.traced["norm"] = RuntimeError("no trace")
+    record = recorded()
+    why = {leg.leg: leg.why for leg in record.legs}
+    assert why == {
+        "measured": "", "identity": "raised RuntimeError: no identity", "exact": "",
+        "traced": "raised RuntimeError: no trace",
+    }  # fmt: skip
+    assert {law.verdict for law in record.laws} == {"measured"}
+    (lost,) = (one for one in record.law("norm").findings if one.leg == "exact")
+    assert (lost.verdict, lost.why) == ("undecided", "the code left by sys.exit(4)")
+
+
+def test_a_law_that_leaves_by_sys_exit_loses_no_other(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    legs.measured["norm"] = SystemExit(1)
+    record = recorded(legs=("measured",))
+    assert record.law("norm").verdict == "undecided"
+    assert {law.verdict for law in record.laws if law.law != "norm"} == {"measured"}
+    assert exit_code(record) == 1
+
+
+def test_exit_codes(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    assert exit_code(recorded("norm")) == 0
+    assert exit_code(recorded("norm", "causal")) == 2, "causal is no law of rotary code"
+    assert not recorded("norm", "causal").ok
+    legs.measured["norm"] = "undecided"
+    assert exit_code(recorded("norm", "linear")) == 1
+    legs.measured["norm"] = "broken"
+    assert exit_code(recorded()) == 1
+    legs.measured["norm"] = "not asked"
+    assert exit_code(recorded("norm")) == 2, "zero laws were asked"
+    legs.measured["norm"] = None
+    assert exit_code(recorded("norm")) == 2
+    assert exit_code(recorded("norm", legs=("identity",)), identifying=True) == 0
+    legs.measured["*"] = "not asked"
+    assert exit_code(recorded()) == 2
+
+
+def test_code_that_raises_wherever_it_is_run_cannot_be_run(legs: Legs) -> None:
+    legs.measured["*"] = ValueError("no")
+    legs.traced["norm"] = "holds"
+    record = recorded()
+    assert record.raises == "the code raised ValueError: no"
+    assert exit_code(record) == 2
+    assert "it cannot be run" in page(record)
+    legs.measured["norm"] = "holds"
+    assert recorded().raises == ""
+    assert exit_code(recorded()) == 1
+
+
+def test_what_was_not_reached_is_not_called_asked_or_held(legs: Legs) -> None:
+    legs.measured["norm"] = "holds"
+    heard = Collected(Asked(target="rope.py::rope", kind="rotary"))
+    adapted = {"event": "adapted", "name": "rope", "kind": "rotary", "adapted": "", "file": ""}
+    heard.hear(adapted)
+    heard.hear({"event": "begins", "leg": "measured", "law": "linear"})
+    heard.lost("it crashed with SIGSEGV")
+    stopped = stopped_told(heard, Stopped("it crashed with SIGSEGV", "rope.py:3 in rope"))
+    record = heard.record(1.0, stopped=stopped)
+    assert record.law("linear").why == "it crashed with SIGSEGV"
+    assert set(record.unfinished) == {law.id for law in laws_of("rotary")} - {"linear"}
+    assert exit_code(record) == 2
+    told = page(record)
+    assert "while the law linear was looked at (by running it)" in " ".join(told.split())
+    assert "? not reached: relative, norm" in told
+    assert "attnproof check rope.py::rope --as rotary --law linear --seed 0" in told
+
+
+def test_the_page_shows_the_first_broken_law_with_its_witness(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    legs.traced["linear"] = "holds"
+    legs.measured["norm"] = legs.measured["composition"] = "broken"
+    legs.measured["grid-steps"] = legs.measured["odd-widths"] = "not asked"
+    told = page(recorded(seed=5))
+    assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
+    flat = " ".join(told.split())
+    for part in (
+        "✗ norm broken", "✓ linear proved", "✓ relative measured", "1e-07 1e-06",
+        "– grid-steps, odd-widths: not asked on measured", "with x = [1.0, 2.0], position = 1",
+        "length before: 2.236 length after: 3.5",
+        "they differ by 1.3, rounding explains 1e-06", "seed 5, float32, cpu",
+        "again: attnproof check rope.py::rope --as rotary --law norm --seed 5",
+        "broken as well: composition", "it is: rotary, base 10000",
+        "12 operations; not read: aten.unknown", "in exact arithmetic, for T >= 2",
+        f"{len(laws_of('rotary'))} laws: 1 proved, 23 measured, 2 broken, 2 not asked. 0.5 s",
+    ):  # fmt: skip
+        assert part in flat, part
+
+
+def side(words: str, value: Any) -> SideRecord:
+    return SideRecord(words=words, value=value)
+
+
+@pytest.mark.parametrize(("here", "there", "far", "allowed", "told"), [
+    (1.0, 1.0, 0.0, 1e-6, "they are the same, and should differ"),
+    (1.0, 1.1, 0.1, 0.5, "they are the same to 0.1, which rounding explains, and should differ"),
+    (False, True, 1.0, 0.0, "they should be the same"),
+    (4, 3, 1.0, 0.0, "they differ by 1, and should not"),
+    (1.0, 2.0, 1.0, 1e-6, "they differ by 1, rounding explains 1e-06"),
+    ("nan", 0.0, "non-finite", 1e-6, "their difference is not a finite number"),
+])  # fmt: skip
+def test_two_sides_are_told_to_agree_or_to_differ(
+    here: Any, there: Any, far: Any, allowed: float, told: str
+) -> None:
+    seen = SeenRecord(inputs={}, here=side("here", here), there=side("there", there),
+                      difference=far, allowed=allowed, certified=False)  # fmt: skip
+    assert list(witness_lines(seen))[-1] == told
+
+
+def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_told(
+    legs: Legs,
+) -> None:
+    legs.measured["*"] = "holds"
+    legs.measured["frequencies-as-declared"] = "not asked"
+    parts = (Part("base", 5e5, "base 500000", ""), Part("layout", "half-split", "half-split", ""),
+             Part("width", 64, "width 64", ""))  # fmt: skip
+    legs.identity = Identity("rotary", parts)
+    declare = "--declare rope:base=500000,layout=half,width=64"
+    assert declare in " ".join(page(recorded()).split())
+    assert "--declare" not in page(recorded(declared="rope:base=10000"))
+    unsure = Part("width", 64, "width 64", "", certain=False)
+    legs.identity = Identity("rotary", (*parts[:2], unsure))
+    assert "--declare" not in page(recorded())
+    record = recorded()
+    law = record.law("frequencies-as-declared")
+    made = [
+        law.model_copy(update={"law": name, "why": f"no code was given that {does}"})
+        for name, does in (("turned-once", "turns"), ("grid-steps", "makes a grid"))
+    ]
+    told = list(set_aside(record.model_copy(update={"laws": tuple(made)})))
+    assert told == ["– turned-once, grid-steps: no code was given that does this"]
+
+
+def test_what_is_undecided_says_why_the_exit_code_is_not_0(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    legs.measured["norm"] = legs.exact["norm"] = "undecided"
+    record = recorded()
+    assert exit_code(record) == 1
+    last = " ".join(page(record).split())
+    assert "norm is undecided, and what is not known to hold does not pass" in last
+
+
+def test_the_identity_is_told_with_its_evidence(legs: Legs) -> None:
+    legs.identity = Identity(
+        "rotary", (Part("base", 1e4, "base 10000", "fitted to 4 frequencies", certain=False),),
+        ("Your rotate_half is right.",), {"frequencies": (1.0, math.inf)},
+    )  # fmt: skip
+    record = recorded(legs=("identity",))
+    assert record.laws == ()
+    assert record.identity is not None
+    assert record.identity.numbers == {"frequencies": (1.0, "non-finite")}
+    console = Console(width=80)
+    with console.capture() as told:
+        console.print(identity_page(record))
+    assert "rotary, base 10000" in told.get()
+    assert "other values would fit as well" in told.get()
+    assert "Your rotate_half is right." in told.get()
+
+
+def test_a_record_comes_back_as_it_was_written(legs: Legs) -> None:
+    legs.measured["*"] = "broken"
+    whole = codes_record([recorded()], ["other.py::f"], 1.0)
+    assert CodesRecord.model_validate_json(whole.model_dump_json()) == whole
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(whole, "seconds", 2.0)  # noqa: B010 (a type checker would refuse the assignment)
+    with pytest.raises(ValidationError, match="extra"):
+        CodesRecord.model_validate({**whole.model_dump(), "more": 1})
+    one = whole.codes[0].model_dump()
+    with pytest.raises(ValidationError, match="finite number"):
+        CodeRecord.model_validate({**one, "seconds": math.nan})
+
+
+@pytest.mark.usefixtures("legs")
+def test_every_law_has_a_row_of_its_kind() -> None:
+    assert [law.law for law in recorded().laws] == [law.id for law in laws_of("rotary")]
+    every = recorded(*[law.id for law in CODE_LAWS])
+    assert len(every.laws) == len(CODE_LAWS)
+    assert "a law of" in every.law("causal").why
+
+
+def test_what_code_hands_over_becomes_plain() -> None:
+    import torch
+
+    given = {"x": torch.tensor([1.0, math.nan]), "k": (1, True, None), "o": object, 3: "a\x1b[0m"}
+    assert plain(given) == {
+        "x": [1.0, "nan"], "k": [1, True, None], "o": "<class 'object'>", "3": "a?[0m",
+    }  # fmt: skip
+    assert (number(math.nan), number(3), number(None)) == ("non-finite", 3.0, None)
+
+    class Bad(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert "Bad" in raised(Bad())

@@ -1,0 +1,92 @@
+"""The pytest plugin: options, a line in the header, verdicts in JUnit XML, and nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from attnproof import __version__
+
+pytest_plugins = ["pytester"]
+
+HEAVY = ("torch", "sympy", "numpy", "pydantic", "rich", "typer", "flint")
+
+TEST = """
+from attnproof.numeric.programs.subjects import Rotary
+from attnproof.testing import check_rotary
+
+def test_rope():
+    subject = Rotary(name="rope", turn=lambda x, positions: x, width=8)
+    record = check_rotary(subject, ["norm", "linear"], name="rope", legs=["measured"])
+    print(record.seed, *record.dtypes, record.device)
+"""
+
+
+def inside(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Run pytest in a process of its own, with the plugin that is installed."""
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+
+
+def test_the_entry_point_is_this_plugin() -> None:
+    (point,) = [p for p in entry_points(group="pytest11") if p.name == "attnproof"]
+    assert point.value == "attnproof.pytest_plugin"
+
+
+def test_the_header_has_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_nothing(): pass")
+    result = inside(pytester, "--attnproof-seed", "4", "--attnproof-dtype", "bfloat16")
+    result.stdout.fnmatch_lines([f"attnproof {__version__}: seed 4, bfloat16, cpu"])
+    result.assert_outcomes(passed=1)
+
+
+def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(TEST)
+    xml = tmp_path / "junit.xml"
+    result = inside(
+        pytester, "-s", "--attnproof-seed", "4", "--attnproof-dtype", "float64",
+        f"--junitxml={xml}",
+    )  # fmt: skip
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*4 float64 cpu*"])
+    found = {
+        one.get("name"): one.get("value")
+        for one in ET.parse(xml).getroot().iter("property")
+    }
+    assert found == {"attnproof.rope.norm": "measured", "attnproof.rope.linear": "measured"}
+
+
+def test_a_seed_that_is_none_is_a_usage_error(pytester: pytest.Pytester) -> None:
+    result = inside(pytester, "--attnproof-seed", "-1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*wanted a whole number from 0 on, got '-1'*"])
+
+
+def loaded(root: Path, folder: Path, text: str) -> set[str]:
+    """The heavy libraries that a run of pytest with the plugin has loaded at its end."""
+    (folder / "test_it.py").write_text(text, encoding="utf-8")
+    code = (
+        "import sys, pytest\n"
+        f"code = pytest.main(['-q', '-p', 'no:cacheprovider', {str(folder)!r}])\n"
+        "assert 'attnproof.pytest_plugin' in sys.modules\n"
+        f"print('loaded:', *(name for name in {HEAVY} if name in sys.modules))\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(root), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+             "PYTEST_PLUGINS": "attnproof.pytest_plugin"},
+    )  # fmt: skip
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_the_plugin_loads_nothing_heavy(root: Path, tmp_path: Path) -> None:
+    assert loaded(root, tmp_path, "def test_nothing(): pass\n") == set()
+
+
+def test_this_test_can_fail(root: Path, tmp_path: Path) -> None:
+    assert "numpy" in loaded(root, tmp_path, "def test_numpy():\n    import numpy\n")

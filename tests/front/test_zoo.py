@@ -1,0 +1,123 @@
+"""The zoo's page lists every subject: what holds, breaks with a witness, or could not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.zoo import judging
+from benchmarks.zoo.__main__ import main, run
+from benchmarks.zoo.examining import examined
+from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
+from benchmarks.zoo.pages import page
+from tests.front import zoo_library as library
+
+LEGS = ("identity", "measured")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("zoo")
+    run("small", library, folder, limit=120, jobs=2, only=(), command="python -m benchmarks.zoo",
+        legs=LEGS)  # fmt: skip
+    return folder
+
+
+def _results(out: Path) -> dict[str, Any]:
+    told = json.loads((out / "small.json").read_text(encoding="utf-8"))
+    return {"head": told["head"], **{one["name"]: one for one in told["subjects"]}}
+
+
+def test_every_subject_is_listed_in_its_order(out: Path) -> None:
+    assert [*_results(out)][1:] == ["Good", "Broken", "Raises", "Crashes"]
+    text = (out / "small.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in text for name in ("Good", "Broken", "Raises", "Crashes"))
+
+
+def test_the_head_has_versions_day_and_machine(out: Path) -> None:
+    line = (out / "small.md").read_text(encoding="utf-8").splitlines()[2]
+    head = _results(out)["head"]
+    assert line.startswith("Made by `python -m benchmarks.zoo` on 20")
+    assert f"numpy {head['versions']['numpy']}, torch " in line
+    assert head["machine"] in line
+
+
+def test_good_code_breaks_nothing(out: Path) -> None:
+    good = _results(out)["Good"]
+    assert good["broken"] == []
+    assert "calls-forget" in good["laws"]["measured"]
+    assert good["sentence"].startswith("mask, causal")
+
+
+def test_broken_code_is_shown_with_its_witness(out: Path) -> None:
+    broken = _results(out)["Broken"]
+    assert "inputs-stay" in broken["laws"]["broken"]
+    text = (out / "small.md").read_text(encoding="utf-8")
+    assert "## Not looked at yet" in text
+    assert "### inputs-stay, 1 class\n" in text
+    assert "Broken: " in text
+    assert "they differ by" in text
+
+
+def test_what_raises_and_what_crashes_is_told_with_the_reason(out: Path) -> None:
+    told = _results(out)
+    assert told["Raises"]["why"] == "the code raised ValueError: no such | config"
+    assert told["Crashes"]["why"].endswith("its process ended with exit code 7")
+    text = (out / "small.md").read_text(encoding="utf-8")
+    assert "- `Raises`: the code raised ValueError: no such | config" in text
+    assert "2 of which could not be run" in text
+
+
+def test_code_that_never_ends_is_stopped_and_the_next_is_looked_at() -> None:
+    found = {one.target: one for one in examined(library.endless(), limit=15, legs=("measured",))}
+    assert "it had not ended after 15 s" in found["Endless"].why
+    assert found["Good"].law("calls-forget").verdict == "measured"
+
+
+def test_looking_again_at_one_keeps_the_others(out: Path) -> None:
+    before = _results(out)
+    run("small", library, out, limit=120, jobs=1, only=("Raises",), command="again", legs=LEGS)
+    after = _results(out)
+    assert after["head"]["command"] == "again"
+    assert after["Broken"] == before["Broken"]
+    assert after["Raises"]["why"] == before["Raises"]["why"]
+
+
+def test_a_judgement_stands_on_the_page_with_its_reason(out: Path) -> None:
+    told = _results(out)
+    head = told.pop("head")
+    known = (Judged(law="inputs-*", judgement="real", reason="It adds 1 in place.", find="adds"),)
+    text = page(head, told, known)
+    assert f"## {JUDGEMENTS['real']}\n\n### inputs-stay" in text
+    assert "It adds 1 in place. See [adds](../finds/adds.md)." in text
+
+
+def test_a_judgement_of_another_class_or_library_does_not_count(out: Path) -> None:
+    told = _results(out)
+    head = told.pop("head")
+    for other in ({"classes": ("Good",)}, {"library": "torch"}, {"says": "another reason"}):
+        known = (Judged(law="inputs-stay", judgement="real", reason="It adds 1.", **other),)
+        assert "It adds 1." not in page(head, told, known)
+
+
+def test_an_unknown_judgement_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "judged.toml"
+    file.write_text('[[judged]]\nlaw = "norm"\njudgement = "fine"\nreason = ""\n')
+    with pytest.raises(ValueError, match="real, design, false alarm, open; got 'fine'"):
+        judgements(file)
+
+
+def test_every_find_that_is_named_has_its_page() -> None:
+    root = Path(judging.__file__).parents[2]
+    named = {one.find for one in judgements() if one.find}
+    assert named
+    assert [name for name in sorted(named) if not (root / f"docs/finds/{name}.md").exists()] == []
+
+
+def test_an_unknown_library_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--library", "tensorflow"])
+    assert "transformers" in capsys.readouterr().err
