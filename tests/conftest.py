@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,31 @@ def root() -> Path:
 def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A store of its own for each test: what one test finished, no other finds."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def torch_settings() -> dict[str, object]:
+    """What torch keeps for a whole process, and one test could leave changed for the next."""
+    if "torch" not in sys.modules:
+        return {}
+    import torch
+
+    cuda, mha = torch.backends.cuda, torch.backends.mha
+    return {
+        "flash attention": cuda.flash_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "math attention": cuda.math_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "efficient attention": cuda.mem_efficient_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "fast path": mha.get_fastpath_enabled(),
+        "default dtype": torch.get_default_dtype(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "gradients": torch.is_grad_enabled(),
+        "matmul precision": torch.get_float32_matmul_precision(),
+    }
+
+
+@pytest.fixture(autouse=True)
+def torch_stays_as_it_was() -> Iterator[None]:
+    """The test that changes what a later one stands on is the one that fails."""
+    before = torch_settings()
+    yield
+    after = torch_settings()
+    assert not before or after == before

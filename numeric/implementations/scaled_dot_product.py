@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,6 +34,8 @@ HELD_PAIRS = 1 << 25
 WALKED_PAIRS = 1 << 33
 """The most scores a fused kernel is asked to walk through: one head of 65,536 tokens twice."""
 REFUSALS = ("No available kernel", "No viable backend")
+_CHOSEN = threading.Lock()
+"""torch keeps one choice of backends for all threads: one call at a time has its own."""
 
 
 class Backend(NamedTuple):
@@ -161,7 +164,7 @@ def with_backend(
             for x in (query, key, value)
         )
     try:
-        with sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
+        with _CHOSEN, sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             output = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=mask, is_causal=causal, scale=1 / math.sqrt(width)
