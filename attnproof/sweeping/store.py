@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 __all__ = ["Foreign", "Key", "Store", "StoreError", "Stored", "default_place"]
 
 APPLICATION = int.from_bytes(b"attn", "big")
 VERSION = 1
 WAIT = 60.0  # seconds for another writer to end its transaction
+TRIES = 10  # to open a store that others are making
 SIDES = ("", "-wal", "-shm")
+T = TypeVar("T")
 TABLE = """
 CREATE TABLE IF NOT EXISTS finished (
     key TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, made TEXT NOT NULL,
@@ -94,7 +96,7 @@ class Store:
             place.parent.mkdir(parents=True, exist_ok=True)
             if examine:
                 self._examine(named)
-            self._connection = _opened(place)
+            self._connection = _again(lambda: _made(place))
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
                 f"wanted a store in {place}, got {type(error).__name__}: {error}; name another "
@@ -117,7 +119,7 @@ class Store:
     def _examine(self, named: bool) -> None:
         """Set aside a file that cannot be trusted."""
         seen = _inode(self.place)
-        why, ours = _fault(self.place)
+        why, ours = _again(lambda: _fault(self.place))
         if not why:
             return
         if named and not ours:
@@ -201,7 +203,22 @@ def _inode(place: Path) -> int | None:
     return place.stat().st_ino if place.exists() else None
 
 
-def _opened(place: Path) -> sqlite3.Connection:
+def _again(how: Callable[[], T]) -> T:
+    """What is asked of sqlite; asked again where another connection is changing the journal.
+
+    Sqlite then says "disk I/O error", as it does of a bad disk.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return how()
+        except sqlite3.OperationalError as error:
+            if "disk I/O error" not in str(error):
+                raise
+            time.sleep(0.02)
+    return how()
+
+
+def _made(place: Path) -> sqlite3.Connection:
     """A connection to a store that is made if it is not there; each statement commits by itself."""
     connection = sqlite3.connect(place, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
@@ -246,6 +263,7 @@ def _fault(place: Path) -> tuple[str, bool]:
     try:
         connection = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
         try:
+            connection.execute("BEGIN")  # one moment: another may be making the table
             mark, version = (_number(connection, p) for p in ("application_id", "user_version"))
             empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if empty and mark in (0, APPLICATION):
