@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from .numeric.calibration.record import Calibration
 
-__all__ = ["calibrated_once", "register"]
+__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -63,19 +62,6 @@ def calibrate(
     if json is not None:
         print(f"wrote {write(found, json)}")
     return 0
-
-
-def calibrated_once(device: str) -> None:
-    """Measure what is not stored yet, before work is handed to several processes.
-
-    What cannot be measured is told where it is missing.
-    """
-    from .numeric.calibration.in_force import NotCalibrated, calibration_of
-    from .numeric.devices import chosen
-
-    for where in dict.fromkeys((chosen("cpu"), chosen(device))):
-        with suppress(NotCalibrated):
-            calibration_of(where)
 
 
 def _stored(device: torch.device) -> Calibration:

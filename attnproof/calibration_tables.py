@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from math import log2
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+from .headed import headed
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from .numeric.calibration.depth import Depth
     from .numeric.calibration.record import Calibration
 
@@ -36,13 +37,7 @@ def _depth(depth: Depth) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, show_edge=False,
-        pad_edge=False, padding=0,
-    )  # fmt: skip
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+    return headed(*columns, title=title, title_style="bold")
 
 
 def _constants(found: Calibration) -> Table:

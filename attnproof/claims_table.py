@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, get_args
 
+from .headed import headed
 from .records import ClaimRecord, ClaimVerdict, Results
 from .terminal import against, sign, style
 
@@ -43,12 +44,7 @@ def claims_table(results: Results, console: Console, verdicts: Collection[str] =
 
 
 def _table(headings: Sequence[str], widths: Sequence[int]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(
-        box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), leading=1,
-    )  # fmt: skip
+    shown = headed(padding=(0, 1, 0, 0), leading=1)
     for heading, width in zip(headings, widths, strict=True):
         shown.add_column(heading, width=width, overflow="fold")
     return shown
@@ -110,11 +106,8 @@ def _parts(claim: ClaimRecord) -> list[str]:
 
 def counts(results: Results) -> Table:
     """How many claims of each document have which verdict."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     told = [v for v in VERDICTS if any(c.verdict == v for c in results.claims)]
-    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    shown = headed(padding=(0, 1, 0, 0))
     shown.add_column("document", no_wrap=True)
     for heading in (*told, "all", "as expected"):
         shown.add_column(heading, justify="right", max_width=12, vertical="bottom")

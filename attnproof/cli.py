@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -98,6 +99,8 @@ def list_theorems(
     theorems: Folders = None,
 ) -> int:
     """The theorems, by subject, and the documents; or encodings, or the laws of code."""
+    if code_laws and (encodings or encoding):
+        raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
     if code_laws:
         return list_code_laws()
     if encodings or encoding:
@@ -287,16 +290,26 @@ def schema(
     ] = False,
 ) -> int:
     """The JSON schema of the record."""
-    from .card_records import table_schema_text
-    from .real_code.records import code_schema_text
-    from .records import schema_text
-    from .sweeping.records import sweep_schema_text
-    from .trial_records import trials_schema_text
-
-    text = trials_schema_text if trials else table_schema_text if table else schema_text
-    text = sweep_schema_text if of_sweep else code_schema_text if code else text
-    if calibration:
-        from .numeric.calibration.record import calibration_schema_text as text
+    asked = {
+        "--table": table, "--trials": trials, "--sweep": of_sweep, "--code": code,
+        "--calibration": calibration,
+    }  # fmt: skip
+    given = [flag for flag, on in asked.items() if on]
+    if len(given) > 1:
+        raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
+    match given:
+        case ["--table"]:
+            from .card_records import table_schema_text as text
+        case ["--trials"]:
+            from .trial_records import trials_schema_text as text
+        case ["--sweep"]:
+            from .sweeping.records import sweep_schema_text as text
+        case ["--code"]:
+            from .real_code.records import code_schema_text as text
+        case ["--calibration"]:
+            from .numeric.calibration.record import calibration_schema_text as text
+        case _:
+            from .records import schema_text as text
     print(text(), end="")
     return 0
 
@@ -304,6 +317,9 @@ def schema(
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit code.  A usage error is one line on standard error."""
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may have no sign for ✓
     try:
         code = app(given, prog_name="attnproof", standalone_mode=False)
     except UsageError as error:

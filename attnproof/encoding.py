@@ -34,6 +34,7 @@ from .symbolic.givens import Given, real, sizes
 from .symbolic.scalars import integer, length_value
 from .symbolic.terms import free
 from .theorems.definitions.attention import softmax
+from .unwritten import unwritten
 
 __all__ = ["FINAL", "HOOKS", "Encoding"]
 
@@ -161,7 +162,7 @@ class Encoding:
 
     def add(self, p: Any) -> Any:
         """What is added to the token at p: positions (..) -> (.., d)."""
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "add"))
 
     def turn(self, x: Any, p: Any) -> Any:
         """A query or key x: (.., d) at positions p: (..)."""
@@ -178,15 +179,15 @@ class Encoding:
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         """What is added to q·k: q (r, 1, d), k (1, c, d), m (r, 1), n (1, c) -> (r, c)."""
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "relate"))
 
     def bias(self, m: Any, n: Any) -> Any:
-        """What is added to the score of a query at m with a key at n."""
-        raise NotImplementedError
+        """What is added to the score of a query at m: (r, 1) with a key at n: (1, c) -> (r, c)."""
+        raise NotImplementedError(unwritten(self, Encoding, "bias"))
 
     def sees(self, m: Any, n: Any) -> Any:
-        """Whether a query at m sees a key at n."""
-        raise NotImplementedError
+        """Whether a query at m: (r, 1) sees a key at n: (1, c) -> (r, c)."""
+        raise NotImplementedError(unwritten(self, Encoding, "sees"))
 
     def value(self, v: Any, m: Any, n: Any) -> Any:
         """The value v: (1, c, e) at n: (1, c), as the query at m: (r, 1) reads it."""
@@ -206,8 +207,8 @@ class Encoding:
     # Advice to the prover, which is not believed.
 
     def shift(self, s: Any) -> Any:
-        """The matrix that takes ``add(p)`` to ``add(p + s)`` for every p, if there is one."""
-        raise NotImplementedError
+        """The matrix (d, d) that takes ``add(p)`` to ``add(p + s)`` for every p, if one does."""
+        raise NotImplementedError(unwritten(self, Encoding, "shift"))
 
     def moved(self, k: Any, s: Any) -> Any:
         """The encoded key at p, moved to p + s without knowing p, if that can be done."""
@@ -216,11 +217,11 @@ class Encoding:
 
     def bound(self) -> Any:
         """A number that what it makes of positions stays below in size; see ``bounds``."""
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "bound"))
 
     def beyond(self, C: Any) -> Any:
-        """A position at which that is above the natural number C."""
-        raise NotImplementedError
+        """A position at which what it makes of positions is above the natural number C in size."""
+        raise NotImplementedError(unwritten(self, Encoding, "beyond"))
 
     def apart(self, i: Any, j: Any) -> Any:
         """``tell`` of the codes of two natural numbers, in a form that visibly is not 0.
@@ -228,7 +229,7 @@ class Encoding:
         Where positions are vectors, this and ``tell`` may take one argument more, the number of
         the coordinate in which the positions are these.
         """
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "apart"))
 
     def tell(self, here: Any, there: Any) -> Any:
         """A number made of two codes, 0 if they are equal and visibly not 0 if they are not."""
@@ -240,11 +241,11 @@ class Encoding:
         Query and key have the same content x, and o is a natural number.  A step is 1; where
         positions are vectors, any vector.
         """
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "fall"))
 
     def margin(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         """``envelope`` less the score, of one query and one key, in a form >= 0 by its look."""
-        raise NotImplementedError
+        raise NotImplementedError(unwritten(self, Encoding, "margin"))
 
     def facts(self) -> dict[str, Law]:
         """Equations that laws may rest on, in their letters; kept if they are proved first.

@@ -8,7 +8,7 @@ from itertools import groupby
 from .evidence import MeasuredEvidence, PolicyRecord
 from .layout import filled
 from .numeric.designs import DESIGNS
-from .policy_words import share
+from .policy_words import held_back, share
 
 __all__ = ["number_lines"]
 
@@ -72,13 +72,7 @@ def _share(policy: PolicyRecord | None) -> str:
 
 
 def _not_applied(measured: Sequence[MeasuredEvidence]) -> Iterator[str]:
-    """Why a policy was not applied: each reason once, with the policies it holds back."""
-    whose: dict[str, list[str]] = {}
-    for policy in (p for m in measured for p in m.policies if p.status == "skipped"):
-        names = whose.setdefault(policy.told, [])
-        if policy.policy not in names:
-            names.append(policy.policy)
-    for told, names in whose.items():
+    for told, names in held_back(measured).items():
         yield from filled(f"– {', '.join(names)}: {told}", 4, 2)
 
 

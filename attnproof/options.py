@@ -82,9 +82,10 @@ def options_of(
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
     if numeric:
-        from .calibrate_commands import calibrated_once
+        from .numeric.calibration.in_force import calibrate_missing
+        from .numeric.devices import chosen
 
-        calibrated_once(device)
+        calibrate_missing((chosen("cpu"), chosen(device)))
     asked = tuple(dtype.value for dtype in dtypes or ())
     return Options(numeric, scale.value, device, asked or present, seed, jobs)
 

@@ -15,6 +15,9 @@ __all__ = ["write_html", "write_json"]
 
 def write_json(results: BaseModel, file: Path) -> Path:
     """The record as JSON; a reader sees the old file or the new one, never half of it."""
+    if file.exists() and not file.is_file():  # a pipe, or a device: it is not to be replaced
+        file.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        return file
     partial = file.with_name(f".{file.name}.partial")
     partial.write_text(results.model_dump_json(indent=1) + "\n", encoding="utf-8")
     partial.replace(file)

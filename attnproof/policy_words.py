@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .evidence import MeasuredEvidence, PolicyRecord
 
-__all__ = ["nearest", "policy_lines", "share"]
+__all__ = ["held_back", "nearest", "not_applied", "policy_lines", "share"]
 
 
 def share(policy: PolicyRecord) -> float:
@@ -42,22 +42,41 @@ def nearest(m: MeasuredEvidence) -> str:
 
 
 def policy_lines(measured: Iterable[MeasuredEvidence]) -> list[str]:
-    """For each policy, where it is nearest to its limit, or why it was not applied.
+    """For each policy that was applied, where it is nearest to its limit.
 
-    A line says of how many of the measurements it spoke.
+    A line says of how many of the measurements it spoke; :func:`not_applied` says why of no more.
     """
     every: dict[str, list[tuple[MeasuredEvidence, PolicyRecord]]] = {}
     for m in measured:
         for policy in m.policies:
             every.setdefault(policy.policy, []).append((m, policy))
-    return [_line(name, found) for name, found in every.items()]
+    lines = (_line(name, found) for name, found in every.items())
+    return [line for line in lines if line]
+
+
+def held_back(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
+    """Why policies were not applied: each reason once, with the policies it holds back."""
+    whose: dict[str, list[str]] = {}
+    for policy in (p for m in measured for p in m.policies if p.status == "skipped"):
+        names = whose.setdefault(policy.told, [])
+        if policy.policy not in names:
+            names.append(policy.policy)
+    return whose
+
+
+def not_applied(evidence: Iterable[object]) -> str:
+    """The same of all measurements of a statement in one line; empty if there is nothing to say."""
+    reasons: dict[str, list[str]] = {}
+    for told, names in held_back(e for e in evidence if isinstance(e, MeasuredEvidence)).items():
+        reasons.setdefault(", ".join(names), []).append(told)
+    parts = [f"{names} ({'; '.join(told)})" for names, told in reasons.items()]
+    return f"Not applied to all measurements: {'; '.join(parts)}." if parts else ""
 
 
 def _line(name: str, found: Sequence[tuple[MeasuredEvidence, PolicyRecord]]) -> str:
     applied = [(m, p) for m, p in found if p.status != "skipped"]
     if not applied:
-        reasons = dict.fromkeys(p.told for _, p in found)
-        return f"{name}: not applied, {'; '.join(reasons)}"
+        return ""
     m, most = max(applied, key=lambda pair: share(pair[1]))
     told = f"{name}: {len(applied)} of {len(found)}; nearest to its limit in {m.implementation}, "
     told += f"{m.dtype}: {share(most):.2g}"

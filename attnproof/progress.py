@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .bars import bar
 from .records import BrokenFile, DemonstrationRecord, TheoremRecord
 from .terminal import sign, style
 
@@ -26,18 +27,11 @@ def progress(
     ``names`` are told beside the bar, in the order of the outcomes.  Without ``lines`` only what
     is not as expected has one.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    columns = (
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
     coming = iter((*names, ""))
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(next(coming), total=len(names))
+    with bar(console) as shown:
+        task = shown.add_task(next(coming), total=len(names))
 
         def tell(outcome: Outcome) -> None:
             if isinstance(outcome, BrokenFile):
@@ -49,8 +43,8 @@ def progress(
                 line = Text(f"{sign(found):<12} {outcome.id}{known}{mark}")
                 line.stylize(style(found), 0, 12)
             if lines or isinstance(outcome, BrokenFile) or not outcome.ok:
-                bar.console.print(line, soft_wrap=True)
-            bar.update(task, advance=1, description=next(coming, ""))
+                shown.console.print(line, soft_wrap=True)
+            shown.update(task, advance=1, description=next(coming, ""))
 
         yield tell
 

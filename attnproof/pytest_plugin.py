@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from . import __version__
+from .real_code.asked import DTYPES
 from .real_code.listening import AT_WORK, Run
 
 __all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_protocol"]
-
-DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

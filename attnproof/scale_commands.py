@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .bars import bar
+from .headed import headed
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtype, JsonFile, Seed
 from .usage import UsageError, require_device, require_file, require_known
@@ -136,26 +138,22 @@ def calls_of(
 
 def _found(calls: Sequence[Call], ways: Sequence[str]) -> tuple[list[Found], list[str]]:
     """What every way found, with a line of progress; the ways an interrupt left out."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     from .numeric.at_scale.ways import WAYS, check_at_scale, chosen_ways
 
     require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")
     wanted = [(call, way) for call in calls for way in ways or chosen_ways(call)]
     found: list[Found] = []
-    columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=len(wanted))
+    with bar() as shown:
+        task = shown.add_task("", total=len(wanted))
 
         def tell(way: str, _done: int, _all: int) -> None:
-            bar.update(task, description=WAYS[way])
+            shown.update(task, description=WAYS[way])
 
         try:
             for call in calls:
                 for one in check_at_scale(call, ways, tell):
                     found.append(one)
-                    bar.update(task, advance=1)
+                    shown.update(task, advance=1)
         except KeyboardInterrupt:
             left = wanted[len(found) :]
             return found, [f"{way}, {str(c.dtype).removeprefix('torch.')}" for c, way in left]
@@ -167,15 +165,12 @@ SIGNS = {"held": "✓", "skipped": "–"}
 
 def scale_table(record: ScaleRecord) -> Table:
     """A line for each way: error over tolerance, what it cost, what it held."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     first = record.ways[0]
-    table = Table(
+    table = headed(
         "", "way", "dtype", "error", "tolerance", "policy", "share", "s", "forwards", "MiB",
         title=f"{first.kernel} on {first.device}: {first.heads} × {first.tokens:,} tokens of "
         f"{first.width}{', causal' * first.causal}",
-        title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0,
+        caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
     )  # fmt: skip
     for way in record.ways:
         beyond = "" if way.bytes_beyond is None else f"{way.bytes_beyond / 2**20:.0f}"
@@ -186,8 +181,6 @@ def scale_table(record: ScaleRecord) -> Table:
             cost = (f"{way.seconds:.2f}", f"{way.forwards:.2f}" if way.forwards else "", beyond)
             said = ("", "") if policy is None else (policy.policy, _short(policy.ratio))
             table.add_row(*(head if not k else [""] * len(head)), *said, *(cost if not k else ()))
-    table.caption = "share: of a policy's limit, above 1 a no; MiB: beyond the inputs"
-    table.caption_justify = "left"
     return table
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .bars import bar
 from .claim_page import claim_page
 from .page import kernel_steps, page
 from .records import BrokenFile
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue, Source
     from .checking import Options
     from .ledger import Ledger
+    from .runner import Outcome
 
 __all__ = ["show_claim", "show_theorem"]
 
@@ -25,7 +29,8 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
     for broken in chosen.broken:
         return _told(broken.source, broken.error)
     (entry,) = chosen.entries
-    outcome = check(entry.theorem, entry.source, options)
+    with _bar([entry.id]):
+        outcome = check(entry.theorem, entry.source, options)
     if isinstance(outcome, BrokenFile):
         return _told(entry.source, outcome.error)
     wanted = steps and outcome.verdict != "ill-typed"
@@ -35,12 +40,27 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
 
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
     """Print the page of one claim; the exit code."""
-    results = run(catalogue.having(ledger.theorems), options, ledger=ledger)
+    needed = catalogue.having(ledger.theorems)
+    coming = [*(entry.id for entry in needed.entries), *ledger.demonstrations]
+    with _bar(coming) as tell:
+        results = run(needed, options, tell=tell, ledger=ledger)
     for claim in results.claims:
         print(claim_page(claim, results))
     for broken in results.broken:
         print(f"attnproof: {broken.file}: {broken.error}", file=sys.stderr)
     return 0 if results.ok else 1
+
+
+@contextmanager
+def _bar(names: Sequence[str]) -> Iterator[Callable[[Outcome], None]]:
+    """A bar while statements are checked, most of which is measuring; yields what moves it on."""
+    if not sys.stderr.isatty():  # rich would leave an empty line there
+        yield lambda _: None
+        return
+    coming = iter((*names, ""))
+    with bar() as shown:
+        task = shown.add_task(next(coming), total=len(names))
+        yield lambda _: shown.update(task, advance=1, description=next(coming, ""))
 
 
 def _told(source: Source, error: str) -> int:

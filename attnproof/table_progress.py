@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .bars import bar
 from .card_page import CELL_SIGNS
 from .card_records import BrokenEncoding, CellRecord
 
@@ -26,27 +27,23 @@ def table_progress(
 
     With ``lines`` each encoding has one when its last law is decided.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    columns = (
-        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
-    )  # fmt: skip
     held: list[CellRecord] = []
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=encodings * laws)
+    with bar(console) as shown:
+        task = shown.add_task("", total=encodings * laws)
 
         def tell(outcome: Outcome) -> None:
             if isinstance(outcome, BrokenEncoding):
                 if lines:
                     line = Text(f"! broken     {outcome.name}: {outcome.error}", "red")
-                    bar.console.print(line, soft_wrap=True)
+                    shown.console.print(line, soft_wrap=True)
                 return
             held.append(outcome)
-            bar.update(task, advance=1, description=f"{outcome.encoding}, {outcome.law}")
+            shown.update(task, advance=1, description=f"{outcome.encoding}, {outcome.law}")
             if len(held) == laws:
                 if lines:
-                    bar.console.print(_line(held), highlight=False, soft_wrap=True)
+                    shown.console.print(_line(held), highlight=False, soft_wrap=True)
                 held.clear()
 
         yield tell

@@ -7,6 +7,7 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from .headed import headed
 from .records import MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
     from .records import DemonstrationRecord, Results
 
-__all__ = ["SIGNS", "against", "from_store", "numbers", "sign", "style", "summary", "table"]
+__all__ = [
+    "SIGNS", "against", "compared", "from_store", "numbers", "sign", "style", "summary", "table",
+]  # fmt: skip
 
 SIGNS = {
     "proved": "✓", "refuted": "✗", "ill-typed": "✗", "undecided": "?",
@@ -77,11 +80,9 @@ def table(results: Results, console: Console) -> None:
 
 
 def _verdicts(results: Results) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    shown = headed()
     shown.add_column("verdict", no_wrap=True)
     shown.add_column("its twin", no_wrap=True)
     shown.add_column("steps", justify="right", no_wrap=True)
@@ -143,10 +144,14 @@ def summary(results: Results) -> str:
     wrong = ", ".join(f"{count} {what}" for what, count in told.items() if count)
     if bool(wrong) == results.ok:
         raise ValueError(f"the results say ok = {results.ok}, and their parts say {wrong or 'ok'}")
-    parts = "verdict, numbers and twin" if results.options.numeric else "verdict and twin"
-    right = f"{sum(record.ok for record in results.theorems)} as expected in {parts}"
+    right = f"{sum(record.ok for record in results.theorems)} as expected in {compared(results)}"
     found = f"{len(counted)} theorem{'s' * (len(counted) != 1)}: {verdicts}"
     return f"{found}; {right}{', ' * bool(wrong)}{wrong}. {results.seconds:.1f} s"
+
+
+def compared(results: Results) -> str:
+    """What of a theorem was compared with what is expected; numbers only where they were asked."""
+    return "verdict, numbers and twin" if results.options.numeric else "verdict and twin"
 
 
 def from_store(results: Results) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .headed import headed
 from .trial_records import AIM, CaughtRecord, FaultRecord, RateRecord, TrialsRecord
 
 if TYPE_CHECKING:
@@ -140,15 +141,7 @@ def _short(x: float | str | None) -> str:
 
 def shown(grid: Grid) -> Table:
     """The table for a terminal."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(
-        title=grid.title, title_justify="left", caption="\n".join(grid.notes),
-        caption_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0,
-    )  # fmt: skip
-    for column in grid.columns:
-        table.add_column(column, overflow="fold")
+    table = headed(*grid.columns, title=grid.title, caption="\n".join(grid.notes))
     for row in grid.rows:
         table.add_row(*row)
     return table

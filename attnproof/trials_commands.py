@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .bars import bar
 from .encoding_commands import cores
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtypes, JsonFile, Seed
@@ -121,18 +121,11 @@ def _asked(
 @contextmanager
 def _progress(asked: Asked) -> Iterator[Tell]:
     """A bar of draws, with what is tried now."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
-    )  # fmt: skip
-    console = Console(file=sys.stderr)
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=len(asked.batches()))
+    with bar() as shown:
+        task = shown.add_task("", total=len(asked.batches()))
 
         def tell(batch: Batch, cases: list[Case]) -> None:
             del cases
-            bar.update(task, advance=1, description=f"{batch.name}, {batch.design}")
+            shown.update(task, advance=1, description=f"{batch.name}, {batch.design}")
 
         yield tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,15 +25,32 @@ def require_known(
     wanted: str = "the id or subject of a theorem, a claim or a document",
     where: str = "`attnproof list`",
 ) -> None:
-    """Refuse a name that is not known, with the nearest ones, or where all are listed."""
+    """Refuse a name that is not known, with the nearest ones, or where all are listed.
+
+    A name with another number is another name and no misspelling: 009 is not nearly 004.
+    """
     for name in names:
         if name in known:
             continue
         near = [other for other in known if name in other][:3] if len(name) > 2 else []
         near = near or [other for other in known if name and name.lower() == other.lower()]
-        near = near or get_close_matches(name, known, n=3, cutoff=0.55)
+        close = get_close_matches(name, known, n=len(known) or 1, cutoff=0.55)
+        near = near or [other for other in close if _same_number(name, other)][:3]
         told = f"nearest: {', '.join(near)}" if near else f"see {where}"
+        numbers = [other for other in known if other.isdigit()]
+        if not near and name.isdigit() and numbers:
+            told = f"the numbers are {', '.join(numbers)}; {told}"
         raise UsageError(f"wanted {wanted}, got {name!r}; {told}")
+
+
+def _same_number(name: str, other: str) -> bool:
+    """Whether their digits are the same, but for some at the end that one of them lacks.
+
+    >>> _same_number("009", "004"), _same_number("G2.33", "G2.3"), _same_number("sofmax", "softmax")
+    (False, True, True)
+    """
+    ours, theirs = ("".join(filter(str.isdigit, text)) for text in (name, other))
+    return bool(ours) == bool(theirs) and (ours.startswith(theirs) or theirs.startswith(ours))
 
 
 def require_id(name: str, ids: Sequence[str], members: Sequence[str], kind: str) -> None:
@@ -68,6 +86,8 @@ def require_file(path: Path) -> None:
     """Refuse to start on results that cannot be written to this file."""
     if path.is_dir():
         raise UsageError(f"wanted a file to write to, got the folder {path}; name a file in it")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise UsageError(f"wanted a file to write to, got {path}, which may only be read")
     require_writable(path.parent)
 
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -27,6 +27,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attnproof.bars import bar
 from attnproof.sweeping.store import Key, Store
 
 __all__ = ["PLANTS", "Kills", "plant"]
@@ -51,6 +52,7 @@ PLANTS = {
     "torn": "half of each record is written",
 }
 LATE = 5
+Tell = Callable[[int, str], None]
 
 
 def plant(fault: str) -> None:
@@ -81,7 +83,10 @@ def plant(fault: str) -> None:
 
 @dataclass
 class Kills:
-    """Runs that are killed, and what was found wrong with them."""
+    """Runs that are killed, and what was found wrong with them.
+
+    ``tell`` hears how many were killed so far, and what is done now.
+    """
 
     folder: Path
     selection: tuple[str, ...] = SELECTION
@@ -90,6 +95,7 @@ class Kills:
     killed: int = 0
     wholes: int = 0
     wrong: list[str] = field(default_factory=list)
+    tell: Tell = lambda _, __: None
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -99,6 +105,7 @@ class Kills:
         """Kill so many times; stop at the first thing that is wrong."""
         first = self.folder / "first"
         started = perf_counter()
+        self.tell(0, "a run that nobody disturbs")
         if self._whole(first, 1) is None:
             return
         self.longest = perf_counter() - started
@@ -110,13 +117,17 @@ class Kills:
     def _until_whole(self, place: Path, kills: int) -> None:
         jobs = self.random.choice((1, 1, 2))
         before: dict[str, tuple[str, str]] = {}
+        now = f"run {self.wholes + 1}, in {jobs} process{'es' * (jobs > 1)}"
+        self.tell(self.killed, now)
         while self.killed < kills and not self.wrong:
             told, ended = self._kill(place, jobs)
             if ended:
                 break
             self.killed += 1
+            self.tell(self.killed, now)
             before = self._hold(place, told, before)
         if not self.wrong:
+            self.tell(self.killed, f"{now}, to its end")
             before = self._rows(place)
             if self._whole(place, jobs) is not None:
                 self._hold_whole(place, before)
@@ -257,8 +268,13 @@ def main(
 ) -> None:
     """Kill runs of attnproof, and look whether anything is lost or counted twice."""
     started = perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        one = Kills(Path(folder), fault=fault, seed=seed)
+    with tempfile.TemporaryDirectory() as folder, bar() as shown:
+        task = shown.add_task("", total=kills)
+
+        def tell(killed: int, now: str) -> None:
+            shown.update(task, completed=killed, description=now)
+
+        one = Kills(Path(folder), fault=fault, seed=seed, tell=tell)
         one.run(kills)
     print("\n".join(_told(one, perf_counter() - started)))
     raise SystemExit(bool(one.wrong))

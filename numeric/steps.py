@@ -8,11 +8,12 @@ float64 still tells the two sides apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import torch
 
+from . import threads
 from .compare import NOTHING_TOLD
 from .implementations import DoesNotFit, Implementation
 from .measurement import Measurement
@@ -55,13 +56,9 @@ def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
 @contextmanager
 def one_thread(task: Task) -> Iterator[None]:
     """Many small steps are taken on one thread: more would wait for each other at every one."""
-    before = torch.get_num_threads()
-    if max(counted(task).values(), default=0) > FIRST:
-        torch.set_num_threads(1)
-    try:
+    many = max(counted(task).values(), default=0) > FIRST
+    with threads.one_thread() if many else nullcontext():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _tells(task: Task, run: Run) -> bool:

@@ -6,11 +6,13 @@ import json
 import shlex
 from dataclasses import asdict, dataclass
 
-__all__ = ["KINDS", "LEGS", "Asked"]
+__all__ = ["DTYPES", "KINDS", "LEGS", "SAME", "Asked"]
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
+DTYPES = ("float64", "float32", "bfloat16", "float16")
 LEGS = ("measured", "identity", "exact", "traced")
 """In the order they run: what is quick, and says most of wrong code, comes first."""
+SAME = "<the same "  # begins what is told of an object that no line makes again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,9 @@ class Asked:
             more = f", declared={self.declared!r}" if self.declared else ""
             name = "equivariant" if self.kind == "layer" else self.kind
             kind, where = dtype or self.dtypes[0], f", device={self.device!r}"
+            code = self.target if self.target.startswith(SAME) else self.target[1:-1]
             return (
-                f"attnproof.testing.check_{name}({self.target[1:-1]}, laws=[{law!r}]{more}, "
+                f"attnproof.testing.check_{name}({code}, laws=[{law!r}]{more}, "
                 f"seed={self.seed}, dtype={kind!r}{where if self.device != 'cpu' else ''})"
             )
         words = ["attnproof", "check", self.target]

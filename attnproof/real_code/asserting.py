@@ -6,20 +6,22 @@ and fails for the first law that does not hold.  The same for ``attention``, ``b
 give the outputs permuted.
 
 Seed, dtype and device are those of the pytest run (``--attnproof-seed`` and so on) unless they
-are given.  The code runs in this process.
+are given.  The code runs in this process; what it sets of torch is set back afterwards.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .asked import LEGS, Asked
+from .given import as_written, file_of, known_dtype, known_laws, known_legs, known_seed, target_of
 from .listening import AT_WORK
 
 if TYPE_CHECKING:
+    import torch
+
     from ..numeric.programs.declared import Declared
     from .records import CodeRecord, LawOfCodeRecord
 
@@ -47,8 +49,8 @@ def check_code(
     *,
     declared: str | Declared = "",
     seed: int | None = None,
-    dtype: str = "",
-    device: str = "",
+    dtype: str | torch.dtype = "",
+    device: str | torch.device = "",
     name: str = "",
     legs: Iterable[str] = LEGS,
     **how: Any,
@@ -60,32 +62,41 @@ def check_code(
     ``legs`` names the ways to look: measured, identity, exact, traced.  ``how`` says how it is
     called, where that is not seen: ``width=64``, ``order="bthd"``, ``axes=2``, and so on.
 
-    Raises ``ValueError`` for a law, leg, device or declaration that there is not, and ``NoAdapter``
-    (a ``TypeError``) for what no adapter fits.
+    Raises ``ValueError`` for a law, leg, seed, dtype, device or declaration that there is not, and
+    ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
     """
+    import torch
+
     from ..numeric.devices import chosen
     from ..numeric.programs.adapting import adapt
-    from ..numeric.programs.declared import parse
+    from ..numeric.programs.declared import parse, require_sound
+    from ..numeric.programs.settings import given_back
     from .checking import look
     from .collecting import Collected
 
+    __tracebackhide__ = True  # pytest shows the line of the test
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
     asked = Asked(
-        target=_target(code, how), kind=kind, declared=_declared(declared), laws=_laws(laws, kind),
-        seed=run.seed if seed is None else seed, dtypes=(dtype or run.dtype,),
-        device=device or run.device, legs=_legs(legs),
+        target=target_of(code, how), kind=kind, declared=as_written(declared),
+        laws=known_laws(laws, kind), seed=run.seed if seed is None else known_seed(seed),
+        dtypes=(known_dtype(dtype or run.dtype),), device=str(device or run.device),
+        legs=known_legs(legs),
     )  # fmt: skip
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
-    subject = adapt(code, kind=kind, declared=meant, name=told, **how)
+    if meant is not None:
+        require_sound(meant)
     heard = Collected(asked)
-    heard.hear({"event": "ready", "torch": _torch()})
-    heard.hear({
-        "event": "adapted", "name": told, "kind": subject.kind, "adapted": subject.adapted,
-        "file": _file(code),
-    })  # fmt: skip
-    look(subject, asked, heard.hear)
+    with given_back():
+        torch.set_num_threads(1)  # as where a command runs it: small arrays, sums in one order
+        subject = adapt(code, kind=kind, declared=meant, name=told, **how)
+        heard.hear({"event": "ready", "torch": torch.__version__})
+        heard.hear({
+            "event": "adapted", "name": told, "kind": subject.kind, "adapted": subject.adapted,
+            "file": file_of(code),
+        })  # fmt: skip
+        look(subject, asked, heard.hear)
     heard.hear({"event": "ended"})
     record = heard.record(perf_counter() - start)
     if run.heard is not None:
@@ -104,7 +115,7 @@ def assert_code(
     was not.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    named = _laws(laws, kind)
+    named = known_laws(laws, kind)
     record = check_code(kind, code, named, **more)
     for law in record.broken:
         raise CodeBreaksLaw(_broken(record, law), record)
@@ -125,6 +136,7 @@ def assert_code(
 
 def _made(kind: str) -> tuple[Check, Check]:
     def check(code: Any, laws: Iterable[str] = (), **more: Any) -> CodeRecord:
+        __tracebackhide__ = True
         return check_code(kind, code, laws, **more)
 
     def assert_(code: Any, laws: Iterable[str] = (), **more: Any) -> CodeRecord:
@@ -164,68 +176,3 @@ def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
     if len(record.broken) > 1:
         lines.append(f"  broken as well: {', '.join(one.law for one in record.broken[1:])}")
     return "\n".join(lines)
-
-
-def _laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
-    from ..numeric.programs.laws import laws_of
-
-    named = (laws,) if isinstance(laws, str) else tuple(dict.fromkeys(laws))
-    known = [law.id for law in laws_of(kind)]
-    for name in named:
-        if name not in known:
-            raise ValueError(f"wanted a law of {kind} code, got {name!r}; {', '.join(known)}")
-    return named
-
-
-def _legs(legs: Iterable[str]) -> tuple[str, ...]:
-    named = (legs,) if isinstance(legs, str) else tuple(legs)
-    for name in named:
-        if name not in LEGS:
-            raise ValueError(f"wanted a way to look, got {name!r}; {', '.join(LEGS)}")
-    return tuple(leg for leg in LEGS if leg in named)
-
-
-def _declared(declared: str | Declared) -> str:
-    """What is declared, as it is written on a command line."""
-    if isinstance(declared, str):
-        return declared
-    from dataclasses import fields
-
-    from ..numeric.programs.declared import DECLARED
-
-    word = next(name for name, kind in DECLARED.items() if isinstance(declared, kind))
-    parts = []
-    for f in fields(declared):
-        value = getattr(declared, f.name)
-        if value != f.default:
-            text = ";".join(map(repr, value)) if isinstance(value, tuple) else str(value)
-            parts.append(f"{f.name}={text}")
-    return f"{word}:{','.join(parts)}"
-
-
-def _target(code: Any, how: dict[str, Any]) -> str:
-    """What `attnproof check` would be given: FILE::NAME where that is all that it has to know."""
-    name = getattr(code, "__qualname__", "")
-    file = _file(code)
-    named = inspect.isroutine(code) or inspect.isclass(code)
-    if name and file and named and not how and "<" not in name:
-        return f"{file}::{name}"
-    return f"<{', '.join([name or type(code).__qualname__, *map(_set, how.items())])}>"
-
-
-def _set(pair: tuple[str, Any]) -> str:
-    return f"{pair[0]}={pair[1]!r}"
-
-
-def _file(code: Any) -> str:
-    try:
-        known = inspect.isroutine(code) or inspect.isclass(code)
-        return inspect.getfile(code if known else type(code))
-    except (OSError, TypeError):  # built in, or typed into a session
-        return ""
-
-
-def _torch() -> str:
-    import torch
-
-    return torch.__version__

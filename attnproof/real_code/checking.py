@@ -11,12 +11,14 @@ begins      leg, law (empty where a leg looks at all laws at once)
 found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has it
 traced      operations, guards, unread, why
 identity    kind, sentence, parts, answers, numbers
+printed     lines, first (what the code printed; told by a process of its own at its end)
 leg         leg, why (it did not come to its end; empty if it did), seconds
 ==========  ====================================================================
 """
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -42,12 +44,17 @@ Tell = Callable[[Event], None]
 
 
 def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
-    """The code with its one call.  Raises ``NoAdapter`` if none fits, or what the code raises."""
+    """The code with its one call.
+
+    Raises ``NoAdapter`` if none fits, ``OtherKind``, or what the code raises.
+    """
     from ..numeric.programs.adapting import adapt
-    from ..numeric.programs.declared import parse
+    from ..numeric.programs.declared import declares, parse
 
     declared = parse(asked.declared) if asked.declared else None
-    subject = adapt(thing, kind=asked.kind or None, declared=declared, name=name)
+    of = declares(asked.declared) if asked.declared else ()
+    kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
+    subject = adapt(thing, kind=kind, declared=declared, name=name)
     tell({
         "event": "adapted", "name": name, "kind": subject.kind, "adapted": subject.adapted,
         "file": file,
@@ -57,15 +64,29 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 def look(subject: Subject, asked: Asked, tell: Tell) -> None:
     """Look at the code on the legs that are asked for."""
+    from ..numeric.programs.settings import given_back
+
     legs = {"measured": _measured, "identity": _identity, "exact": _exact, "traced": _traced}
+    tell = partial(_under, subject, tell)
     for leg in asked.legs:
         start, why = perf_counter(), ""
         try:
-            with _quiet():
+            with _quiet(), given_back():
                 legs[leg](subject, asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why = raised(error).removeprefix("the code ")  # it may be the leg itself
         tell({"event": "leg", "leg": leg, "why": why, "seconds": perf_counter() - start})
+
+
+def _under(subject: Subject, tell: Tell, event: Event) -> None:
+    """Tell an event; what is found of a mask that was given says so."""
+    from ..numeric.programs.given import under
+
+    if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
+        finding = event["finding"]
+        given = under(subject, finding["law"])
+        event = {**event, "finding": {**finding, "why": f"{given}{finding['why']}"}}
+    tell(event)
 
 
 def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
@@ -97,10 +118,13 @@ def _law(
     law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
     find: Callable[[], Iterable[Finding]],
 ) -> None:  # fmt: skip
+    from ..numeric.programs.settings import given_back
+
     tell({"event": "begins", "leg": leg, "law": law})
     start = perf_counter()
     try:
-        found = tuple(find())
+        with given_back():  # what the code sets in one law is not set in the next
+            found = tuple(find())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         found = (
             Finding(law, leg, "undecided", raised(error), seed=asked.seed, dtype=dtype,
@@ -183,7 +207,18 @@ def _seen(witness: Seen) -> Event:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the code warns of is no verdict, and must not become an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """What the code warns of is no verdict, and what torch writes of its graphs is no log.
+
+    pytest listens to torch's logger of traces too, and would show it with every failure.
+    """
+    traces = logging.getLogger("torch.__trace")
+    others = [one for one in traces.handlers if not type(one).__module__.startswith("torch.")]
+    for one in others:
+        traces.removeHandler(one)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for one in others:
+            traces.addHandler(one)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..numeric.programs.laws import CODE_LAWS, CodeLaw, laws_of
+from ..numeric.programs.declared_laws import laws_declared
+from ..numeric.programs.laws import CODE_LAWS, CodeLaw
 from .asked import Asked
 from .combining import combined
 from .plain import readable
@@ -37,6 +38,7 @@ class Collected:
         self.identity: IdentityRecord | None = None
         self.at = ("", "")  # the leg and the law that were begun last
         self.does = "starting"
+        self.printed, self.first_printed = 0, ""
         self.ended = False
 
     def hear(self, event: dict[str, Any]) -> None:
@@ -62,6 +64,9 @@ class Collected:
                 self.identity = _identity(told)
             case "leg":
                 self.legs.append(LegRecord(**told))
+            case "printed":
+                self.printed += int(told["lines"])
+                self.first_printed = self.first_printed or readable(str(told["first"]))
             case "refused":
                 self.why = str(told["why"])
             case "ended":
@@ -77,7 +82,8 @@ class Collected:
             return ()
         if asked:
             return tuple(law for law in CODE_LAWS if law.id in asked)
-        return laws_of(self.kind)
+        declared = laws_declared(self.asked.declared, self.kind)
+        return tuple(law for law in CODE_LAWS if self.kind in law.about or law.id in declared)
 
     @property
     def expected(self) -> int:
@@ -110,7 +116,8 @@ class Collected:
             adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
             device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
             traced=self.traced, legs=tuple(self.legs), why=self.why, stopped=stopped,
-            unfinished=missing, said=said, torch=self.torch, seconds=seconds,
+            unfinished=missing, said=said, printed=self.printed, first_printed=self.first_printed,
+            torch=self.torch, seconds=seconds,
         )  # fmt: skip
 
     def _row(self, law: CodeLaw, *, over: bool) -> LawOfCodeRecord:
@@ -121,9 +128,13 @@ class Collected:
         row = combined(law, found, again, named=law.id in self.asked.laws)
         if self.kind not in law.about:
             told = f"it is a law of {' and '.join(law.about)} code, and this is {self.kind} code"
-            return row.model_copy(update={"why": told})
-        if not over and not found:
+            row = row.model_copy(update={"why": told})
+        elif not over and not found:
             return row.model_copy(update={"verdict": "undecided", "why": NOT_REACHED})
+        said = laws_declared(self.asked.declared, self.kind).get(law.id)
+        if said and row.verdict == "not asked" and not self.asked.laws:
+            told = f"{', '.join(said)}: declared, and not checked: {row.why}"
+            return row.model_copy(update={"verdict": "undecided", "why": told})
         return row
 
 

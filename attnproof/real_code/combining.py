@@ -15,7 +15,10 @@ __all__ = ["combined"]
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
 NOBODY = "nothing here looks at it"
-BREAKS = "holds in exact arithmetic, breaks in floating point"
+BREAKS = "breaks in floating point"
+UNLIKE = "and not where it was run in {} (rounding, or a call that no proof is of)"
+FORMATS = ("float64", "float32", "float16", "bfloat16")  # the finer first
+SHOWN = "broken in exact arithmetic and in floating point, at other inputs than were measured"
 
 
 def combined(
@@ -72,11 +75,16 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """Why it is broken, and what other legs say to that."""
     exactly = [other for other in holding if other.leg in ("traced", "exact")]
     if one.leg == "measured" and exactly:
-        if any(other.assuming for other in exactly):
-            guards = "; ".join(_guards(exactly))
-            return f"proved where {guards}; broken in {one.dtype}: {one.why}"
-        return f"{BREAKS} ({one.dtype}): {one.why}"
+        guards = "; ".join(_guards(exactly))
+        where = f" where {guards}" if guards else ""
+        finer = FORMATS[: FORMATS.index(one.dtype)] if one.dtype in FORMATS else ()
+        if any(other.leg == "measured" and other.dtype in finer for other in holding):
+            return f"holds in exact arithmetic{where}, {BREAKS} ({one.dtype}): {one.why}"
+        return f"holds in exact arithmetic{where}, {UNLIKE.format(one.dtype)}: {one.why}"
     if one.leg != "measured" and any(other.leg == "measured" for other in holding):
+        shown = isinstance(one.error, float) and isinstance(one.bound, float)
+        if one.error == "non-finite" or (shown and one.error > one.bound):  # type: ignore[operator]
+            return f"{SHOWN}: {one.why}"
         return f"broken in exact arithmetic, hidden by rounding where it was measured: {one.why}"
     return _told(one)
 

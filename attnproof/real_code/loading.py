@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import pkgutil
 import sys
 import traceback
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ def split(target: str) -> tuple[str, str]:
         place, name = target, ""
     if not place:
         raise CannotLoad(f"wanted {WANTED}, got {target!r}")
+    if "::" in place:
+        first, _, more = place.partition("::")
+        raise CannotLoad(f"wanted {WANTED}, got {target!r}; write {first}::{more}.{name}")
     return place, name
 
 
@@ -63,11 +67,13 @@ def require_target(target: str) -> None:
         if not path.exists():
             raise CannotLoad(f"wanted {WANTED}, got {place}, which is not there; check the path")
         if path.suffix != ".py":
-            raise CannotLoad(f"wanted {WANTED}, got {place}, which is not a Python file")
+            raise CannotLoad(f"wanted {WANTED}, got {place}, {_not_python(path)}")
         if not name:
             raise CannotLoad(f"wanted {WANTED}, got {target!r}; {_names_in(path)}")
     elif not name:
-        raise CannotLoad(f"wanted {WANTED}, got {target!r}; write ::NAME behind it")
+        file, colon, rest = place.rpartition(".py:")
+        told = f"write {file}.py::{rest}" if colon and rest else "write ::NAME behind it"
+        raise CannotLoad(f"wanted {WANTED}, got {target!r}; {told}")
 
 
 def load(target: str) -> Loaded:
@@ -105,7 +111,15 @@ def _fits(thing: Any) -> bool:
 
 
 def _is_path(place: str) -> bool:
-    return place.endswith(".py") or "/" in place or "\\" in place or Path(place).is_dir()
+    named = place.endswith((".py", ".ipynb")) or "/" in place or "\\" in place
+    return named or Path(place).exists()
+
+
+def _not_python(path: Path) -> str:
+    if path.suffix == ".ipynb":
+        told = "write it out with `jupyter nbconvert --to script` and check that file"
+        return f"which is a notebook; {told}"
+    return "which is not a Python file"
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -136,9 +150,24 @@ def _of_name(name: str) -> ModuleType:
     if not there:
         raise CannotLoad(
             f"wanted {WANTED}, got the module {name!r}, which is not installed here and not in "
-            f"{Path.cwd()}"
+            f"{Path.cwd()}{_near_module(name)}"
         )
     return importlib.import_module(name)
+
+
+def _near_module(name: str) -> str:
+    """Modules of nearly that name, where the first part that is missing stands in a package."""
+    parent, _, last = name.rpartition(".")
+    while parent and parent not in sys.modules:
+        parent, _, last = parent.rpartition(".")
+    if not parent:
+        installed = [one.name for one in pkgutil.iter_modules()]
+        near = get_close_matches(name.partition(".")[0], installed, n=3, cutoff=0.7)
+        return f"; nearest: {', '.join(near)}" if near else ""
+    folders = getattr(sys.modules[parent], "__path__", ())
+    near = get_close_matches(last, [m.name for m in pkgutil.iter_modules(folders)], n=3, cutoff=0.5)
+    told = f"; nearest: {', '.join(f'{parent}.{one}' for one in near)}" if near else ""
+    return f"; there is no {last!r} in {parent}{told}"
 
 
 def _reach(folder: Path) -> None:

@@ -150,6 +150,8 @@ class CodeRecord(Record):
     stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")
+    printed: int = Field(0, ge=0, description="How many lines it printed to standard output.")
+    first_printed: str = Field("", description="The first of them.")
     torch: str
     seconds: float = Field(ge=0)
 

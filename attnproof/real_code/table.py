@@ -15,6 +15,7 @@ from .words import (
     declaring,
     how,
     part_told,
+    printed_told,
     set_aside,
     short,
     why_not_zero,
@@ -152,8 +153,11 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         yield f"its graph has {traced.operations} operations{unread}", "dim"
         if traced.guards:
             where = ", ".join(traced.guards)
-            yield f"  the proofs are of the graph, in exact arithmetic, for {where}", "dim"
+            told = "the proofs are of the graph of one call in evaluation, in exact arithmetic"
+            yield f"  {told}, for {where}", "dim"
     yield from ((f"! {leg.leg}: {leg.why}", "yellow") for leg in record.legs if leg.why)
+    if told := printed_told(record):
+        yield told, "dim"
     if record.stopped:
         yield "", ""
         told, *again = record.stopped.split("\n")

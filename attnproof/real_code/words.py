@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .running import Stopped
 
 __all__ = ["SIGNS", "STYLES", "broken_lines", "counted", "declaring", "exit_code", "how",
-           "part_told", "set_aside", "short", "stopped_told", "why_not_zero",
+           "part_told", "printed_told", "set_aside", "short", "stopped_told", "why_not_zero",
            "witness_lines"]  # fmt: skip
 
 SIGNS = {
@@ -88,6 +88,14 @@ def why_not_zero(record: CodeRecord) -> str:
             "the exit code is 1")  # fmt: skip
 
 
+def printed_told(record: CodeRecord) -> str:
+    """What the code printed, told once; it is no fault."""
+    if not record.printed:
+        return ""
+    lines = f"{record.printed} line{'s' * (record.printed > 1)}"
+    return f"it printed {lines} while it was checked, the first: {record.first_printed}"
+
+
 def set_aside(record: CodeRecord) -> Iterator[str]:
     """The laws that were not asked, those of one reason together; those that were not reached."""
     whose: dict[str, list[str]] = {}
@@ -112,22 +120,46 @@ def declaring(record: CodeRecord) -> str:
     match record.kind:
         case "rotary":
             layout = {"half-split": "half"}.get(str(known.get("layout")), known.get("layout"))
-            told = {"base": known.get("base"), "layout": layout, "width": known.get("width")}
+            told = {"base": known.get("base"), "layout": layout}
+            words = {part.name: part.words for part in record.identity.parts}
+            if not words.get("width", "").startswith("any width"):
+                told["width"] = known.get("width")
             if known.get("scaling") not in (None, {"family": "none"}):
                 return ""
             name = "rope"
         case "additive":
             name, told = "sinusoidal", {"base": known.get("base"), "layout": known.get("layout")}
         case "attention" | "mask":
-            mask = str(known.get("mask"))
-            name, told = "attention", {"causal": "true" if "causal" in mask else "false"}
+            name, told = record.kind, _mask_declared(known, sides=record.kind == "mask")
         case _:
             return ""
-    if None in told.values():
+    if not told or None in told.values():
         return ""
     shown = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
     return ("nothing is declared of it: if this is what it is meant to be, "
             f"--declare {name}:{shown} asks the laws that compare")  # fmt: skip
+
+
+def _mask_declared(known: dict[str, Any], *, sides: bool) -> dict[str, Any]:
+    """What is to be declared of a mask; nothing of one that no declaration fits.
+
+    ``sides``: whether a window to both sides is compared.
+    """
+    match known.get("mask"):
+        case {"rule": "none"}:
+            return {"causal": "false"}
+        case {"rule": "causal", "after": 0}:
+            told = {"causal": "true"}
+        case {"rule": "window", "before": int(before), "after": 0}:
+            told = {"causal": "true", "window": str(before + 1)}
+        case {"rule": "window", "before": int(before), "after": after} if sides and after == before:
+            told = {"causal": "false", "window": str(before + 1)}
+        case _:
+            return {}
+    stands = known.get("alignment")
+    if stands == "neither":
+        return {}
+    return told | ({"alignment": "start"} if stands == "start" else {})
 
 
 def part_told(part: PartRecord) -> str:

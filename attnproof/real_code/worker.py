@@ -8,7 +8,7 @@ error; what it reads is empty.  The process ends when the one that started it en
 from __future__ import annotations
 
 import faulthandler
-import io
+import gc
 import json
 import os
 import signal
@@ -18,19 +18,28 @@ from typing import IO, Any
 
 from .asked import Asked
 from .plain import MOST, raised, readable
+from .printing import counting
 
 __all__ = ["main"]
+
+YOUNG = 100_000  # objects made before cycles are looked for; loading torch makes a million
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Look at one target; never returns."""
+    gc.set_threshold(YOUNG)
     asked = Asked.read((sys.argv[1:] if arguments is None else arguments)[0])
     findings = _streams()
+    sys.stdout = printed = counting(1)
     faulthandler.enable()  # a crash tells its line on standard error
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, all_threads=False)  # asked where it stands
 
+    own = os.getpid()
+
     def tell(event: dict[str, Any]) -> None:
+        if os.getpid() != own:
+            os._exit(0)  # the code forked, and this is the copy: it would tell all of it twice
         findings.write(json.dumps(event, allow_nan=False) + "\n")
         findings.flush()
 
@@ -38,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
         _look(asked, tell)
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
         tell({"event": "refused", "why": raised(error)})
+    tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
     os._exit(0)  # threads of the code may be left, and hooks at exit
 
@@ -46,7 +56,7 @@ def _look(asked: Asked, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
-    from ..numeric.programs.adapting import NoAdapter
+    from ..numeric.programs.adapting import NoAdapter, OtherKind
     from ..numeric.programs.running import CodeFault
     from .checking import adapted, look
     from .loading import CannotLoad, load
@@ -57,10 +67,12 @@ def _look(asked: Asked, tell: Any) -> None:
         chosen(asked.device)
         tell({"event": "begins", "leg": "", "law": "", "does": "being imported"})
         code = load(asked.target)
+        gc.freeze()  # what is loaded stays, and is not gone through again
         tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
-    except (CannotLoad, DeviceAbsent, NoAdapter, CodeFault) as error:
-        tell({"event": "refused", "why": readable(str(error))[:MOST]})
+    except (CannotLoad, CodeFault, DeviceAbsent, NoAdapter, OtherKind) as error:
+        why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
+        tell({"event": "refused", "why": readable(why)[:MOST]})
         return
     look(subject, asked, tell)
 
@@ -73,8 +85,6 @@ def _streams() -> IO[str]:
     """
     findings = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True, errors="replace")  # it may be killed any time
     held = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from ..records import Results
+from ..terminal import compared
 from . import documents, templating, view
 from .templating import ReportError, rendered, written
 
@@ -35,6 +36,7 @@ def _first(environment: Environment, results: Results) -> str:
         environment,
         "index.html.j2",
         counts=view.counts(results),
+        compared=compared(results),
         subjects=view.subjects(results),
         ledger=documents.ledger(list(documents.pages(results))),
     )

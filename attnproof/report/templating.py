@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
 from ..exact_words import exact_lines
-from ..policy_words import nearest, policy_lines
+from ..policy_words import nearest, not_applied, policy_lines
 from ..symbolic.latex import NOTATION
 from . import view, words
 from .figure import ratio_dot
@@ -51,9 +51,9 @@ def environment(*sheets: str) -> Environment:
     made.globals.update(
         signs=view.SIGNS, derivations=view.derivations, measured=view.measured, steps=view.steps,
         exact_lines=exact_lines, nearest=nearest, policy_lines=policy_lines,
-        tally=view.tally, assumptions=view.assumptions, readings=view.readings,
-        statuses=view.statuses, notation=NOTATION, inputs=inputs, conclusion=conclusion,
-        style=Markup("\n".join(style)),
+        not_applied=not_applied, tally=view.tally, assumptions=view.assumptions,
+        readings=view.readings, statuses=view.statuses, notation=NOTATION, inputs=inputs,
+        conclusion=conclusion, style=Markup("\n".join(style)),
     )  # fmt: skip
     return made
 

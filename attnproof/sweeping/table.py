@@ -8,6 +8,8 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from ..bars import bar
+from ..headed import headed
 from .records import BAD, LOST, CellRecord, SweepRecord, holds
 
 if TYPE_CHECKING:
@@ -22,11 +24,9 @@ LINE, LINES = 300, 20
 
 def sweep_table(record: SweepRecord, console: Console) -> None:
     """The table, what speaks against it or was lost, and one line that sums up."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    shown = headed()
     shown.add_column("statement", overflow="ellipsis", no_wrap=True, ratio=1)
     shown.add_column("dtype", no_wrap=True)
     for name in ("held", "violated", "skipped", "lost"):
@@ -102,16 +102,11 @@ def sweep_summary(record: SweepRecord) -> str:
 @contextmanager
 def sweep_progress(console: Console, total: int) -> Iterator[Callable[[CellRecord], None]]:
     """A bar while a sweep lasts; yields what to tell of each cell."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
+    with bar(console) as shown:
+        task = shown.add_task("", total=total)
 
         def tell(cell: CellRecord) -> None:
             told = f"{cell.theorem}, {cell.dtype}, {cell.design}"
-            bar.update(task, advance=1, description=told)
+            shown.update(task, advance=1, description=told)
 
         yield tell

@@ -62,7 +62,7 @@ def _line(one: Row) -> str:
 def written(library: str, module: ModuleType, out: Path) -> None:
     """The page of a library, from its results."""
     told, rows = read(out / f"{library}.json")
-    same = module.same_code() if hasattr(module, "same_code") else {}
+    same = module.same_code() if hasattr(module, "same_code") else ()
     text = page(told, rows, judgements(), same)
     (out / f"{library}.md").write_text(text, encoding="utf-8")
 
@@ -97,6 +97,9 @@ def main(arguments: list[str] | None = None) -> None:
                 command=made, legs=asked.legs, going_on=asked.going_on)  # fmt: skip
         except (ImportError, metadata.PackageNotFoundError) as error:
             print(f"{library}: not looked at: {error}")
+        except Exception as error:  # noqa: BLE001 (a library may raise anything where it is loaded)
+            told = f"{type(error).__name__}: {error}"
+            print(f"{library}: not looked at, or not to its end: {told}")
 
 
 if __name__ == "__main__":

@@ -41,32 +41,48 @@ class _Group:
 
 def page(
     told: Row, rows: Mapping[str, Row], known: Sequence[Judged],
-    same: Mapping[str, Sequence[str]] | None = None,
+    same: Sequence[Sequence[str]] = (),
 ) -> str:  # fmt: skip
     """The page in Markdown; ``told`` is its head, ``known`` the judgements of violations.
 
-    ``same`` names classes that stand for others with the same code.
+    ``same`` names classes that have the same code, group by group.  The first that has a row
+    stands for those that have none.
     """
+    stands = _standing(rows, same)
     groups = _groups(told["library"], rows, known)
     parts = [
-        f"# {told['library']}", _head(told), _summary(rows, groups), "## Classes", _table(rows),
+        f"# {told['library']}", _head(told), _summary(rows, groups),
+        "## Classes", _table(rows, stands),
         *_violations(groups), *_not_run(rows), *_undecided(rows), *_untraced(rows),
-        *_same(rows, same or {}),
+        *_same(stands),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
 
 
-def _same(rows: Mapping[str, Row], same: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _standing(
+    rows: Mapping[str, Row], same: Sequence[Sequence[str]]
+) -> dict[str, list[str]]:  # fmt: skip
+    """The classes that stand for others, with those of the same code that have no row."""
+    found = {}
+    for group in same:
+        ran = [name for name in group if name in rows and not rows[name]["why"]]
+        others = [name for name in group if name not in rows]
+        if ran and others:
+            found[ran[0]] = others
+    return found
+
+
+def _same(stands: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The classes that were not run, because another with the same code was."""
-    here = {name: others for name, others in same.items() if name in rows}
-    if here:
-        count = sum(map(len, here.values()))
+    if stands:
+        count = sum(map(len, stands.values()))
         yield "## The same code"
-        yield (f"{count} further classes have the code of one above, but for names and settings, "
-               "and were not run themselves.")  # fmt: skip
+        yield (
+            f"{count} further classes were not run. Their code is that of one above, but for "
+            "names; what it is may differ in what their configs set: width, base, scaling."
+        )
         yield "\n".join(
-            f"- `{name}` stands for {', '.join(f'`{other}`' for other in others)}"
-            for name, others in here.items()
+            f"- `{name}` stands for {_names(others)}" for name, others in stands.items()
         )
 
 
@@ -95,13 +111,19 @@ def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
     )
 
 
-def _table(rows: Mapping[str, Row]) -> str:
+def _table(rows: Mapping[str, Row], stands: Mapping[str, Sequence[str]]) -> str:
     lines = [_line(["class", "what it is", *VERDICTS]), _line(["---", "---", *["--:"] * 6])]
     for name, row in rows.items():
         what = row["sentence"] or ("could not be run" if row["why"] else "not identified")
         counts = [str(len(row["laws"][v]) or "") for v in VERDICTS]
-        lines.append(_line([f"`{name}`", what, *counts]))
+        lines.append(_line([f"`{name}`{_for(stands.get(name, ()))}", what, *counts]))
     return "\n".join(lines)
+
+
+def _for(others: Sequence[str]) -> str:
+    """The first of the classes that a row stands for, and how many more."""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f", for `{others[0]}`{more}" if others else ""
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 The library repeats a class in every model that uses it.  Two are the same code if their text, and
 that of the functions in their file with rotary or rotate in their name, is equal but for the names
-of models.
+of models, and if their configs choose the same function among those.  Llama's class is looked at
+for all of its copies; of others the first by name.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from attnproof.numeric.programs.adapters.transformers import rotary_classes
 
 __all__ = ["by_source"]
 
+BEST_KNOWN = ("LlamaRotaryEmbedding",)
+# The setting by which a config chooses the function that turns neighbouring channels.
+CHOOSES = re.compile(r"^\s*rope_interleave\b[^=\n]*=\s*(\w+)", re.MULTILINE)
+
 
 @cache
 def by_source() -> dict[tuple[str, str], tuple[str, ...]]:
     """(module, class) of the first class of each source, with the names of its copies."""
     first: dict[str, tuple[str, str]] = {}
     found: dict[tuple[str, str], list[str]] = {}
-    for module, name in rotary_classes():
+    for module, name in sorted(rotary_classes(), key=lambda place: place[1] not in BEST_KNOWN):
         text = _text(module, name)
         if text not in first:
             first[text] = (module, name)
@@ -35,10 +40,7 @@ def by_source() -> dict[tuple[str, str], tuple[str, ...]]:
 
 def _text(module: str, name: str) -> str:
     """The code of a class and of the functions that turn, without comments and names of models."""
-    spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    tree = ast.parse(_source(module))
     model = name.partition("Rotary")[0]
     parts = []
     for node in tree.body:
@@ -49,8 +51,21 @@ def _text(module: str, name: str) -> str:
                 if isinstance(body, list) and body and _is_docstring(body[0]):
                     inner.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
             parts.append(ast.unparse(node))
-    text = "\n".join(sorted(parts))
+    text = "\n".join([*sorted(parts), *_chosen(module)])
     return re.sub(rf"\b{model}\w*?(Config|Rotary)", r"Model\1", text) if model else text
+
+
+def _chosen(module: str) -> list[str]:
+    """What the config of the model says of the function that turns, if it says something."""
+    place = module.replace(".modeling_", ".configuration_")
+    return CHOOSES.findall(_source(place)) if place != module and find_spec(place) else []
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).read_text(encoding="utf-8")
 
 
 def _is_docstring(node: ast.AST) -> bool:

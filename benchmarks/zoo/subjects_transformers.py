@@ -75,9 +75,9 @@ def subjects() -> Iterator[tuple[str, Maker]]:
     yield from models()
 
 
-def same_code() -> dict[str, tuple[str, ...]]:
-    """Classes that stand for others with the same code, by name."""
-    return {name: others for (_, name), others in by_source().items() if others}
+def same_code() -> list[tuple[str, ...]]:
+    """The names of classes with the same code, the one that is looked at first."""
+    return [(name, *others) for (_, name), others in by_source().items() if others]
 
 
 def _rotary(module: str, name: str) -> Subject:

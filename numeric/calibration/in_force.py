@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from .record import Calibration, Constants
 from .store import folder, stored, write
 from .units import name_of
 
-__all__ = ["NotCalibrated", "calibration_of", "constants_for"]
+__all__ = ["NotCalibrated", "calibrate_missing", "calibration_of", "constants_for"]
 
 SWITCH = "ATTNPROOF_CALIBRATE"
 logger = logging.getLogger(__name__)
@@ -52,6 +54,16 @@ def constants_for(dtype: torch.dtype, device: torch.device) -> tuple[Constants, 
             f"`attnproof calibrate --device {device.type}`"
         )
     return found, calibration.label
+
+
+def calibrate_missing(devices: Iterable[torch.device]) -> None:
+    """Measure what is not stored yet, before work is handed to several processes.
+
+    What cannot be measured is told where it is missing.
+    """
+    for device in dict.fromkeys(devices):
+        with suppress(NotCalibrated):
+            calibration_of(device)
 
 
 @cache

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
-from copy import copy
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import nn
 
 from ..programs.finding import Finding, Seen
 from ..programs.laws import CodeLaw, laws_of
 from ..programs.subjects import Rotary, Subject
 from ..residues.towers import NoTower
-from .comparing import Compared, compared
-from .lab import LAWS, Lab, NotAsked
+from ..threads import one_thread
+from .comparing import Compared, compared, same
+from .judging import Asked, doubt, judged
+from .lab import LAWS, Lab, NotAsked, Sides
 from .payload import NoMeaning, TooDeep
 from .running import Running
 from .session import Session
+from .states import kept, snapshots
 
 __all__ = ["exact"]
 
 MODULES = ("rotary", "attention", "tables")
 DEEPEST, TOWERS = 3, 2
+OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
 OF_ANGLES = frozenset(("relative", "norm", "composition", "identity-at-zero",
                        "shift-of-cached-keys", "cache-keeps-its-positions"))  # fmt: skip
 """Laws that hold by relations of cosines and sines, which plain numbers have lost."""
+
+CHOOSES = ("the code chooses by its positions ({}): at others than those that ran it may take "
+           "another way")  # fmt: skip
+LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
+APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+STATE = "the same call gives something else after other calls"
 
 
 def exact(
@@ -41,7 +47,10 @@ def exact(
 
     Both sides of a law are computed by the code itself, over two towers of fields, with every
     number that goes in drawn at random; sides that agree there "holds", and ``why`` says how
-    likely a false law is to pass, where that is known.  A law is "broken" only if the sides differ
+    likely a false law is to pass, where that is known.  That is said of the lengths, positions
+    and weights that ran, and of the branches which the code took there: code that compares or
+    cuts the positions it is given, or gives something else when the same is asked again, is
+    "undecided".  A law is "broken" only if the sides differ
     in the numbers of the same run by more than rounding explains.  Code that does what has no
     meaning in a field is "not asked", with the operation.  ``tell`` hears of each finding as soon
     as it is made.
@@ -64,7 +73,7 @@ def exact(
             made = Finding(law.id, "exact", "not asked", why, seed=seed)
         else:
             meant, wanted = _meant(subject, law, laws), law.id in laws
-            with _one_thread():
+            with one_thread():
                 made, depth = _found(subject, law.id, seed, meant, wanted, depth)
         found.append(made)
         if tell is not None:
@@ -75,56 +84,11 @@ def exact(
 def _meant(subject: Subject, law: CodeLaw, laws: Collection[str]) -> bool:
     """Whether code that breaks the law is wrong: always, as declared, or as it is asked."""
     declared = getattr(subject, "declared", None)
-    if law.id == "permutation":
+    if law.id in ("permutation", "order-of-keys"):
         return law.id in laws or getattr(declared, "causal", None) is False
     if law.id == "products-of-offset":
         return law.id in laws or declared is not None
     return True  # the others are not asked where nothing says that they should hold
-
-
-@contextmanager
-def _kept(module: nn.Module | None) -> Iterator[None]:
-    """What the code leaves in its module is taken out again, and evaluation is where it ran."""
-    parts = [] if module is None else list(module.modules())
-    before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
-    try:
-        for part in parts:
-            part.training = False
-        yield
-    finally:
-        for part, state in before:
-            vars(part).clear()
-            vars(part).update(state)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Arrays are so small here that threads only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _copied(x: Any) -> Any:
-    return copy(x) if isinstance(x, (dict, list, set)) else x
-
-
-@dataclass
-class _Asked:
-    """What was seen of one law, in all its sides and both towers."""
-
-    entries: int = 0
-    error: float = 0.0
-    bound: float = 0.0
-    chance: Fraction | None = Fraction(0)
-    primes: tuple[int, ...] = ()
-    functions: tuple[str, ...] = ()
-    doubt: str = ""
-    open: bool = False
-    hidden: bool = False
 
 
 def _found(
@@ -163,7 +127,7 @@ def _found(
             continue
         break
     if broken is None:
-        return made(*_judged(asked), error=asked.error, bound=asked.bound)
+        return made(*judged(asked, subject), error=asked.error, bound=asked.bound)
     here, there = broken.sides.here[0], broken.sides.there[0]
     if meant:
         why = f"{here} and {there} differ, in the field and in {broken.dtype}"
@@ -172,36 +136,23 @@ def _found(
     return made("not asked", why)
 
 
-def _judged(asked: _Asked) -> tuple[str, str]:
-    if asked.doubt:
-        return "undecided" if asked.open else "not asked", asked.doubt
-    fields = " and ".join(str(p) for p in asked.primes)
-    why = f"{asked.entries} entries agree exactly, modulo {fields}"
-    if asked.chance:
-        why += (f"; one that differs agrees with probability at most {float(asked.chance):.1e} "
-                "(Schwartz–Zippel)")  # fmt: skip
-    elif asked.functions:
-        why += f"; {', '.join(asked.functions)} as unknown functions; no bound is known for chance"
-    else:
-        why += "; no bound is known for chance: exponentials are no polynomials of low degree"
-    if asked.hidden:
-        why += "; what is added at or below −10000 is taken as −inf"
-    if asked.error > asked.bound:
-        why += f"; the numbers differ by {asked.error:.1e}, which is rounding"
-    return "holds", why
-
-
 def _asked(
     subject: Subject, law: str, seed: int, depth: int, wanted: bool, building: bool
-) -> tuple[_Asked, Compared | None]:  # fmt: skip
-    asked = _Asked()
+) -> tuple[Asked, Compared | None]:  # fmt: skip
+    asked = Asked()
     for place in range(TOWERS):
         session = Session(seed * TOWERS + place, depth, place)
-        lab = Lab(session, _dtype(subject), wanted=wanted)
+        lab = Lab(session, _dtype(subject), wanted=wanted, given=subject)
+        ran: list[Sides] = []
         try:
-            with _kept(subject.module):
-                code = _built(subject, session) if building else subject
-                broken: Compared | None = _tower(code, law, lab, asked)
+            with kept(subject.module):
+                code = snapshots(_built(subject, session) if building else subject)
+                broken: Compared | None = _tower(code, law, lab, asked, ran)
+            if not place and ran and broken is None and not asked.doubt:
+                with kept(subject.module):
+                    code = snapshots(_built(subject, session) if building else subject)
+                    asked.doubt = _again(code, law, lab, ran)
+                    asked.open = bool(asked.doubt)
         except (NotAsked, NoMeaning):
             raise
         except Exception as error:
@@ -215,35 +166,51 @@ def _asked(
     return asked, None
 
 
-def _tower(subject: Subject, law: str, lab: Lab, asked: _Asked) -> Compared | None:
+def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> str:
+    """What is wrong where the first calls, after others, do not give what they gave."""
+    with torch.no_grad(), Running(lab.session):
+        lab.again(OTHERS)
+        next(iter(LAWS[law, subject.kind](subject, lab)), None)
+        lab.again()
+        after = next(iter(LAWS[law, subject.kind](subject, lab)))
+        if not same(ran[0], after, lab.session):
+            return f"{after.here[0]}: {STATE}"
+    return ""
+
+
+def _tower(
+    subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]
+) -> Compared | None:  # fmt: skip
     session = lab.session
     with torch.no_grad(), Running(session):
         for sides in LAWS[law, subject.kind](subject, lab):
+            ran.append(sides)
             seen = compared(sides, session)
             asked.error, asked.bound = max(asked.error, seen.error), max(asked.bound, seen.bound)
             plain = law in OF_ANGLES and isinstance(subject, Rotary) and not session.angles
             if seen.differ and seen.error > seen.bound and not plain:
                 return seen
-            if seen.differ or not seen.entries:
-                asked.doubt, asked.open = _doubt(sides.here[0], seen, plain)
+            if seen.differ or seen.unknown or not seen.entries:
+                asked.doubt, asked.open = doubt(sides.here[0], seen, plain)
+                return None
+            if seen.error > LARGE * max(seen.bound, 2.0**-40):
+                asked.doubt, asked.open = f"{sides.here[0]}: {APART.format(seen.error)}", True
                 return None
             asked.entries += seen.entries
             if asked.chance is not None:
                 asked.chance = None if seen.chance is None else max(asked.chance, seen.chance)
+        if session.refused is not None:  # the code went another way after it was refused one
+            raise session.refused
+        if session.chosen:
+            asked.doubt, asked.open = CHOOSES.format(", ".join(sorted(session.chosen))), True
+            return None
+    sizes = {k: v for sides in ran for k, v in sides.inputs.items() if isinstance(v, int)}
+    asked.sizes = " and ".join(f"{n} {name}" for name, n in sizes.items())
+    asked.shapes, asked.places = tuple(lab.shapes), lab.places
     asked.primes = (*asked.primes, session.tower.primes[-1])
     asked.functions = tuple(sorted({*asked.functions, *session.functions}))
-    asked.hidden |= session.hidden
+    asked.hidden = max(asked.hidden, session.hidden)
     return None
-
-
-def _doubt(name: str, seen: Compared, plain: bool) -> tuple[str, bool]:
-    """Why neither is said, and whether the law was asked at all."""
-    if not seen.entries:
-        return f"{name}: no entry is defined in the field", False
-    if plain:
-        return "its cosines came as plain numbers: the field knows no angles in them", False
-    told = "agree in numbers and differ in the field, which does not know all relations of"
-    return f"{name}: the sides {told} the constants and functions that the code uses", True
 
 
 def _dtype(subject: Subject) -> torch.dtype:

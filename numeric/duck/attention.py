@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..probes.attention_weights import no_multiple, no_softmax
+from ..probes.base import Draw
 from ..programs.subjects import Additive, Attention, Layer
 from .lab import Lab, NotAsked, Sides, law
+from .tensor import apart
 
 __all__: list[str] = []
 
@@ -49,10 +52,30 @@ def _tokens(subject: Attention | Layer, lab: Lab, tokens: int = 4) -> Tensor:
     return lab.numbers(B, tokens, subject.embed)
 
 
+@apart
+def _asked_of(lab: Lab, why_not: Callable[[Attention, Draw], str]) -> None:
+    """Raise ``NotAsked`` where what the code does to plain numbers says that the law is not one."""
+    if not isinstance(lab.given, Attention):
+        return
+    try:
+        why = why_not(lab.given, Draw(dtype=lab.dtype))
+    except Exception:  # noqa: BLE001 (code may refuse plain numbers of these sizes)
+        lab.session.refused = None
+        return
+    if why:
+        raise NotAsked(why)
+
+
+def _places_matter(subject: Any) -> bool:
+    declared = getattr(subject, "declared", None)
+    said = declared is not None and declared.positions not in (None, "none")
+    return bool(_causal(subject) or subject.positional or said)
+
+
 @law("order-of-keys", "attention")
 def _order(subject: Attention, lab: Lab) -> Iterator[Sides]:
-    if _causal(subject):
-        raise NotAsked("it is declared causal: its keys have an order")
+    if _places_matter(subject):
+        raise NotAsked("it is declared to look at the order of keys")
     q, k, v = _three(subject, lab)
     order = lab.order(S)
     yield Sides(("keys and values permuted", _attend(subject, q, k[:, :, order], v[:, :, order])),
@@ -62,15 +85,19 @@ def _order(subject: Attention, lab: Lab) -> Iterator[Sides]:
 
 @law("rows-sum-to-one", "attention")
 def _ones(subject: Attention, lab: Lab) -> Iterator[Sides]:
+    _asked_of(lab, no_softmax)
     q, k, v = _three(subject, lab, S)
-    same = lab.same(v, 2, S)
-    wide = same.repeat_interleave(subject.heads // subject.groups, 1)
+    # the same in all groups: which head reads which is another law
+    same = lab.same(lab.same(v, 2, S), 1, subject.groups)
+    wide = lab.same(same, 1, subject.heads)
     yield Sides(("equal values", _attend(subject, q, k, same)), ("that value", wide),
                 _sizes(q, k))  # fmt: skip
 
 
 @law("shift-of-scores", "attention")
 def _shift(subject: Attention, lab: Lab) -> Iterator[Sides]:
+    _asked_of(lab, no_multiple)
+    _asked_of(lab, no_softmax)
     q, k, v = _three(subject, lab, S)
     more = lab.same(lab.numbers(*k.shape), 2, S)
     yield Sides(("one vector added to all keys", _attend(subject, q, k + more, v)),
@@ -136,9 +163,15 @@ def _later(call: Any, x: Tensor, lab: Lab) -> Iterator[Sides]:
     for seen in (1, 2):
         past = (torch.arange(x.shape[1]) < seen)[None, :, None]
         other = call(torch.where(past, x, lab.numbers(*x.shape)))
+        told = {"tokens": list(x.shape), "seen": seen}
         yield Sides((f"the first {seen} outputs", found[:, :seen]),
-                    ("the same, later tokens changed", other[:, :seen]),
-                    {"tokens": list(x.shape), "seen": seen})  # fmt: skip
+                    ("the same, later tokens changed", other[:, :seen]), told)  # fmt: skip
+        try:
+            alone = call(x[:, :seen].contiguous())
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+            continue  # code of one length
+        yield Sides((f"the first {seen} outputs", found[:, :seen]),
+                    ("the same, later tokens left out", alone), told)  # fmt: skip
 
 
 @law("causal", "layer")
@@ -264,7 +297,7 @@ def _translation(subject: Attention, lab: Lab) -> Iterator[Sides]:
 
 @law("permutation", "attention")
 def _permutation(subject: Attention, lab: Lab) -> Iterator[Sides]:
-    if _causal(subject) or subject.positional:
+    if _places_matter(subject):
         raise NotAsked("it is declared to look at the order of tokens")
     if subject.layer is not None:
         yield from _permuted(subject.layer, _tokens(subject, lab), lab)

@@ -15,7 +15,7 @@ from .payload import Field, Lost, NoMeaning, Pair
 from .session import Session
 from .tensor import Duck, apart
 
-__all__ = ["Compared", "compared"]
+__all__ = ["Compared", "compared", "same"]
 
 PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
 SHOWN = 12  # numbers of a witness that are written down
@@ -38,6 +38,8 @@ class Compared:
     dtype: str
     at: tuple[int, ...] = ()
     values: tuple[Any, Any] = (0.0, 0.0)
+    unknown: int = 0
+    """Entries that are numbers, and are not defined in the field."""
 
     def seen(self) -> Seen:
         """The witness."""
@@ -61,17 +63,35 @@ def compared(sides: Sides, session: Session) -> Compared:
     where = torch.ones(a.shape, dtype=torch.bool)
     if sides.where is not None:
         where = sides.where.expand(a.shape)
-    entries = differ = 0
+    entries = differ = unknown = 0
+    numbers = _numbers(a), _numbers(b)
+    known = where & numbers[0].isfinite() & numbers[1].isfinite()
+    one = where & (numbers[0].isfinite() != numbers[1].isfinite())
     chance: Fraction | None = Fraction(0)
     for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
         counted = [_counted(u, v, where) for u, v in zip(x.levels, y.levels, strict=True)
                    if u is not None and v is not None]  # fmt: skip
         entries += counted[-1][0]
         differ += max(n for _, n in counted)
+        unknown += int((known & ~(x.top.isfinite() & y.top.isfinite())).sum())
         chance = None if chance is None else _either(chance, _chance(x, y, session))
-    error, bound, at, values = _measured(_numbers(a), _numbers(b), where, session)
+    unknown += int(one.sum())
+    error, bound, at, values = _measured(*numbers, where, session)
     dtype = str(a.dtype).removeprefix("torch.")
-    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values)
+    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values,
+                    unknown)  # fmt: skip
+
+
+@apart
+def same(before: Sides, after: Sides, session: Session) -> bool:
+    """Whether the same calls gave the same, in the field, at another time."""
+    for (_, a), (_, b) in ((before.here, after.here), (before.there, after.there)):
+        if a.shape != b.shape:
+            return False
+        for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
+            if not bool(((x.top == y.top) | (x.top.isnan() & y.top.isnan())).all()):
+                return False
+    return True
 
 
 def _either(a: Fraction, b: Fraction | None) -> Fraction | None:

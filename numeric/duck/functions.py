@@ -254,7 +254,13 @@ def _largest(session: Session, x: Field, dims: tuple[int, ...], keep: bool, name
     each = session.unknown_function(f"{name}/entry", x)
     visible = each.moved(lambda v: torch.where(v.isfinite(), v, 0.0))
     total = session.field(at.summed(session, visible, dims, keep))
-    return session.unknown_function(name, total)
+    found = session.unknown_function(name, total)
+    # where all are taken for −inf the largest of them is not known, nor where one is not defined
+    over = dims or tuple(range(x.top.ndim))
+    none = (x.top == -torch.inf).all(over, keepdim=keep) if name == "max" else None
+    lost = x.top.isnan().any(over, keepdim=keep)
+    lost = lost | ((x.top == -torch.inf).any(over, keepdim=keep) if none is None else none)
+    return found.moved(lambda v: torch.where(lost, torch.nan, v))
 
 
 @rule("amax")

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from ..residues.degree import Degree
+from .guards import POSITION, as_numbers, whole
 from .payload import Field
 from .session import Session
-from .tensor import Duck, apart, as_numbers, whole
+from .tensor import Duck, apart
 
 __all__ = ["LAWS", "Lab", "Law", "NotAsked", "Sides", "law"]
 
@@ -33,16 +34,27 @@ class Sides:
 
 
 class Lab:
-    """Random values of one session, in a dtype."""
+    """Random values of one session, in a dtype; ``given`` is the code as it came."""
 
-    def __init__(self, session: Session, dtype: torch.dtype, *, wanted: bool = False) -> None:
-        self.session, self.dtype, self.wanted = session, dtype, wanted
+    def __init__(
+        self, session: Session, dtype: torch.dtype, *, wanted: bool = False, given: Any = None
+    ) -> None:
+        self.session, self.dtype, self.wanted, self.given = session, dtype, wanted, given
         self._drawn = 0
+        self.shapes: list[tuple[int, ...]] = []
+        self.places: tuple[int, int] | None = None
+        session.most = getattr(given, "most", session.most)
+
+    def again(self, start: int = 0) -> None:
+        """What is drawn from here on is what was drawn from the start, or from elsewhere."""
+        self._drawn = start
 
     @apart
     def numbers(self, *shape: int) -> Duck:
         """Independent random numbers."""
         self._drawn += 1
+        if shape not in self.shapes and len(shape) > 1:
+            self.shapes.append(shape)
         generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
         numbers = torch.randn(shape, generator=generator, dtype=torch.float64).to(self.dtype)
         levels = tuple(self.session.drawn(k, shape, self._drawn)
@@ -56,7 +68,10 @@ class Lab:
     @apart
     def positions(self, x: Tensor) -> Duck:
         """Whole numbers that are followed."""
-        return Duck(x, whole(x), self.session)
+        if x.numel():
+            low, high = self.places or (int(x.min()), int(x.max()))
+            self.places = min(low, int(x.min())), max(high, int(x.max()))
+        return Duck(x, whole(x), self.session, POSITION)
 
     @apart
     def known(self, x: Tensor) -> Duck:

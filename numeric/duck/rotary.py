@@ -123,12 +123,16 @@ def _zero(subject: Rotary, lab: Lab) -> Iterator[Sides]:
 def _heads(subject: Rotary, lab: Lab) -> Iterator[Sides]:
     if subject.heads < 2:
         raise NotAsked("the code has one head")
-    m = _places(subject, lab)
-    x = lab.same(_vectors(subject, lab), 1, subject.heads)
+    m, order = _places(subject, lab), lab.order(subject.heads)
+    x, other = lab.same(_vectors(subject, lab), 1, subject.heads), _vectors(subject, lab)
     for turn in dict.fromkeys((subject.turn, subject.turn_key)):
         found = turn(x, lab.positions(m))
         yield Sides(("every head", found), ("the first head", lab.same(found, 1, found.shape[1])),
                     _told(positions=m))  # fmt: skip
+        # a head that turned another one's vector would still give the same for the same
+        yield Sides(("heads permuted", turn(other[:, order], lab.positions(m))),
+                    ("the results permuted", turn(other, lab.positions(m))[:, order]),
+                    _told(positions=m, order=order))  # fmt: skip
 
 
 @law("follows-its-ids", "rotary")

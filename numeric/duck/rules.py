@@ -88,7 +88,17 @@ def _empty(x: Any) -> Any:
     return torch.zeros_like(x) if isinstance(x, Tensor) else x.moved(torch.zeros_like)
 
 
-@rule("zero", "zeros_like", "empty_like")
+@rule("empty_like")
+def _unwritten(session: Session, x: Any, *rest: Any, **kw: Any) -> Payload:  # noqa: ARG001
+    """What stands in memory is not known: it is not defined until something is written there."""
+    def how(v: Tensor) -> Tensor:
+        return torch.full_like(v, torch.nan) if v.is_floating_point() else torch.zeros_like(v)
+
+    found: Payload = x.moved(how)
+    return found
+
+
+@rule("zero", "zeros_like")
 def _zero(session: Session, x: Any, *rest: Any, **kw: Any) -> Payload:  # noqa: ARG001
     found: Payload = x.moved(torch.zeros_like)
     return found
@@ -99,7 +109,12 @@ def _ones(session: Session, x: Any, **kw: Any) -> Payload:  # noqa: ARG001
     return _fill(session, x, 1)  # type: ignore[no-any-return]
 
 
-@rule("new_zeros", "new_empty", "new_full", "new_ones")
+@rule("new_empty", "new_empty_strided")
+def _new_empty(session: Session, x: Any, size: Any, *rest: Any, **kw: Any) -> Any:  # noqa: ARG001
+    return session.constant(torch.full(tuple(size), torch.nan))
+
+
+@rule("new_zeros", "new_full", "new_ones")
 def _new(session: Session, x: Any, size: Any, value: Any = None, **kw: Any) -> Any:  # noqa: ARG001
     return NotImplemented  # filled in from the numbers, which are constants
 

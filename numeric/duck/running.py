@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from .payload import Field, NoMeaning, Number, Pair
+from .guards import as_numbers, settled, whole
+from .payload import Field, NoMeaning, Number, Pair, TooDeep
 from .session import Session
 from .softmax import attended
-from .tensor import Duck, as_numbers, each, leaves, numbers_of, payload_of, whole
+from .tensor import Duck, each, leaves, numbers_of, payload_of
 
 __all__ = ["Running"]
 
@@ -55,7 +56,9 @@ class Running(TorchFunctionMode):
             return Duck(found, whole(args[0]), session)
         if func in FACTORIES[: 1 if self.building else 2] and found.is_floating_point():
             found = found.zero_()
-            return Duck(found, as_numbers(found), session)
+            empty = func is torch.empty  # what stands there is not known: it is NaN in the field
+            known = as_numbers(found.double() + torch.nan if empty else found)
+            return Duck(found, known, session)
         return found
 
     def _followed(self, args: Any) -> Any:
@@ -72,15 +75,19 @@ class Running(TorchFunctionMode):
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if not any(isinstance(x, Duck) for x in given.values()):
             return func(*args, **kwargs)
-        if given.get("dropout_p"):
-            raise NoMeaning("dropout is random")
-        q, k, v, mask = (payload_of(given.get(n)) for n in names[:4])
-        carried = attended(
-            self.session, q, k, v, mask, given.get("is_causal", False), given.get("scale"),
-            given.get("enable_gqa", False),
-        )  # fmt: skip
+        try:
+            if given.get("dropout_p"):
+                raise NoMeaning("dropout is random")
+            q, k, v, mask = (payload_of(given.get(n)) for n in names[:4])
+            carried = attended(
+                self.session, q, k, v, mask, given.get("is_causal", False), given.get("scale"),
+                given.get("enable_gqa", False),
+            )  # fmt: skip
+        except (NoMeaning, TooDeep) as error:
+            self.session.refused = error
+            raise
         numbers = func(**{k: numbers_of(v) for k, v in given.items()})
-        return Duck(numbers, carried, self.session)
+        return Duck(numbers, settled(carried, numbers, func.__name__), self.session)
 
 
 def _counts(x: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import pi
+from math import inf, pi
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ HIDDEN = -1e4
 """Numbers at or below this are −inf: e^−10000 is 0 in every format."""
 DYADIC, PARTS = 1024, 360
 FEW = 1 << 14
+QUARTERS = 64  # beyond so many, every number in float32 is near one
 DRAWN = Degree(1, 0)
 SIGNED = 1 << 63
 
@@ -52,11 +53,13 @@ class Session:
         self.functions: set[str] = set()
         self.exponentials = self.angles = self.unknown = 0
         self.largest, self.short = 1.0, 0.0
-        self.hidden = self.written = False
+        self.hidden, self.written = -inf, False
         self.refused: Exception | None = None
-        self._constants: dict[tuple[Any, ...], tuple[Tensor, Field]] = {}
+        self._constants: dict[tuple[Any, ...], tuple[Tensor, Tensor, Field]] = {}
         self._points: dict[tuple[int, float], tuple[int, int]] = {}
-        self._turned: list[tuple[Number, tuple[Field, Field]]] = []
+        self._turned: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
+        self.chosen: set[str] = set()  # done to positions, and maybe otherwise to others
+        self.most = 1 << 20  # the positions that the code has
 
     # what was drawn
 
@@ -86,9 +89,11 @@ class Session:
             return self._constant(x)
         # the tensor is kept, so that no other one comes to stand in its place
         key = (x.data_ptr(), x._version, x.dtype, x.shape, x.stride())  # noqa: SLF001
-        if key not in self._constants or x.ndim == 0:
-            self._constants[key] = x, self._constant(x)
-        return self._constants[key][1]
+        # its values as well: a write through ``.data`` leaves no trace in the version
+        known = self._constants.get(key)
+        if known is None or not torch.equal(known[1], x):
+            known = self._constants[key] = x, x.clone(), self._constant(x)
+        return known[2]
 
     def _constant(self, x: Tensor) -> Field:
         x = x.to(torch.float64)
@@ -100,7 +105,9 @@ class Session:
                 random = self.hashed(level, x.abs().view(torch.int64), "number") * x.sign()
                 found = torch.where(some, random, found)
             if bool((x <= HIDDEN).any()):
-                self.hidden = True
+                some_number = x[(x <= HIDDEN) & x.isfinite()]
+                if some_number.numel():  # −inf itself is what it is
+                    self.hidden = max(self.hidden, float(some_number.max()))
                 found = torch.where(x <= HIDDEN, -torch.inf, found)
             bad = x.isnan() | (x == torch.inf)
             levels.append(torch.where(bad, torch.nan, found))
@@ -172,8 +179,10 @@ class Session:
 
     def turned(self, x: Number) -> tuple[Field, Field]:
         """Cosines and sines of Σ n_j f_j."""
-        for known, found in self._turned:
-            if known is x:
+        versions = tuple(0 if part.is_inference() else part._version  # noqa: SLF001
+                         for term in x.terms for part in term)  # fmt: skip
+        for known, at, found in self._turned:
+            if known is x and at == versions:  # angles that were written into are others
                 return found
         self.angles += 1
         self.largest = max(self.largest, *(float((n * f).abs().max()) if n.numel() else 0.0
@@ -190,7 +199,7 @@ class Session:
             most += int(n.abs().max()) if n.numel() else 0
         degree = Degree(2 * most, 0)
         found = Field(tuple(cosines), degree), Field(tuple(sines), degree)
-        self._turned = [*self._turned[-3:], (x, found)]
+        self._turned = [*self._turned[-3:], (x, versions, found)]
         return found
 
     def _plus(self, level: int, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]
@@ -200,7 +209,7 @@ class Session:
 
     def _multiple(self, level: int, n: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
         values, places = torch.unique(f, return_inverse=True)
-        points = [self._point(level, float(v)) for v in values]
+        points = self._known_points(level, values.tolist())
         table = torch.tensor(points, dtype=torch.float64).reshape(-1, 2)
         power = (table[places, 0], table[places, 1])
         left, sign = n.abs(), n.sign().double()
@@ -213,21 +222,25 @@ class Session:
             left, power = left // 2, self._plus(level, power, power)
         return c, s * sign
 
-    def _point(self, level: int, frequency: float) -> tuple[int, int]:
+    def _known_points(self, level: int, frequencies: list[float]) -> list[tuple[int, int]]:
+        """The points of the circle for some frequencies; what is new is hashed in one call."""
+        new = [f for f in frequencies if (level, f) not in self._points]
+        bits = torch.tensor([abs(f) for f in new], dtype=torch.float64).view(torch.int64)
+        for f, drawn in zip(new, self.hashed(level, bits, "frequency").tolist(), strict=True):
+            self._points[level, f] = self._point(level, f, int(drawn))
+        return [self._points[level, f] for f in frequencies]
+
+    def _point(self, level: int, frequency: float, drawn: int) -> tuple[int, int]:
         """The point of the circle for one frequency; quarters of a turn are themselves."""
-        key = level, frequency
-        if key not in self._points:
-            p = self.fields[level].prime
-            quarters = round(frequency / (pi / 2))
-            if abs(frequency - quarters * pi / 2) <= 2.0**-23 * abs(frequency):
-                self._points[key] = ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
-            else:
-                bits = torch.tensor([abs(frequency)], dtype=torch.float64).view(torch.int64)
-                t = int(self.hashed(level, bits, "frequency")[0]) % p
-                scale = pow(1 + t * t, -1, p)
-                c, s = (1 - t * t) * scale % p, 2 * t * scale % p
-                self._points[key] = c, s if frequency > 0 else p - s
-        return self._points[key]
+        p = self.fields[level].prime
+        quarters = round(frequency / (pi / 2))
+        near = abs(frequency - quarters * pi / 2) <= 2.0**-23 * abs(frequency)
+        if near and abs(quarters) <= QUARTERS:
+            return ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
+        t = drawn % p
+        scale = pow(1 + t * t, -1, p)
+        c, s = (1 - t * t) * scale % p, 2 * t * scale % p
+        return c, s if frequency > 0 else p - s
 
     # exponentials and unknown functions
 

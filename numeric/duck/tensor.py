@@ -17,14 +17,16 @@ from torch import Tensor
 from . import functions as _functions
 from . import softmax as _softmax  # noqa: F401 (its rules)
 from .arithmetic import is_number
+from .guards import POSITION, as_numbers, chosen, same_in_numbers, settled, whole
 from .payload import Field, Lost, NoMeaning, Number, Pair, Payload, TooDeep
 from .rules import MOVES, RULES
 from .session import Session
 
-__all__ = ["Duck", "apart", "as_numbers", "each", "leaves", "numbers_of", "payload_of", "whole"]
+__all__ = ["Duck", "apart", "each", "leaves", "numbers_of", "payload_of"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+CONSTANTS = frozenset(("zeros_like", "ones_like", "empty_like", "full_like", "fill", "zero"))
 RANDOM = frozenset(("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial",
                     "normal", "uniform"))  # fmt: skip
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
@@ -39,17 +41,22 @@ class Duck(Tensor):
     numbers: Tensor
     carried: Payload
     session: Session
+    source: int
 
     @staticmethod
-    def __new__(cls, numbers: Tensor, carried: Payload, session: Session) -> Self:
+    def __new__(
+        cls, numbers: Tensor, carried: Payload, session: Session, source: int = 0
+    ) -> Self:  # fmt: skip
         found: Self = torch.Tensor._make_wrapper_subclass(  # noqa: SLF001
             cls, numbers.shape, strides=numbers.stride(), dtype=numbers.dtype,
             storage_offset=numbers.storage_offset(), device=numbers.device, requires_grad=False,
         )  # fmt: skip
         return found
 
-    def __init__(self, numbers: Tensor, carried: Payload, session: Session) -> None:
-        self.numbers, self.carried, self.session = numbers, carried, session
+    def __init__(
+        self, numbers: Tensor, carried: Payload, session: Session, source: int = 0
+    ) -> None:  # fmt: skip
+        self.numbers, self.carried, self.session, self.source = numbers, carried, session, source
 
     def __repr__(self, **kw: Any) -> str:  # type: ignore[override]
         return f"Duck({self.numbers!r}, {type(self.carried).__name__})"
@@ -58,7 +65,7 @@ class Duck(Tensor):
         numbers = self.numbers.clone()
         if not self.session.open:
             return numbers
-        return Duck(numbers, self.carried.moved(torch.clone), self.session)
+        return Duck(numbers, self.carried.moved(torch.clone), self.session, self.source)
 
     @classmethod
     def __torch_function__(
@@ -66,7 +73,10 @@ class Duck(Tensor):
     ) -> Any:  # fmt: skip
         if func in OUTSIDE:  # these look at memory, which is that of the numbers
             if args[0].session.open and not isinstance(args[0].carried, Number):
-                raise NoMeaning("reading numbers out of a tensor has no meaning in a finite field")
+                told = "reading numbers out of a tensor has no meaning in a finite field"
+                args[0].session.refused = NoMeaning(told)
+                raise args[0].session.refused
+            chosen(args[0].session, "_local_scalar_dense", None, None, [args[0].source])
             return func(args[0].numbers, *args[1:], **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
             return func(*args, **(kwargs or {}))
@@ -86,11 +96,16 @@ class Duck(Tensor):
             if func._schema.is_mutable:  # noqa: SLF001
                 return _in_place(func, name, session, args, kwargs, ducks)
             numbers = func(*each(numbers_of, args), **each(numbers_of, kwargs))
+            same_in_numbers(name, numbers_of(args[0]), getattr(args[0], "carried", None))
             carried = _carried(func, name, session, args, kwargs, ducks)
+            sources = [x.source for x in ducks]
+            told = "floor_divide" if kwargs.get("rounding_mode") else name
+            chosen(session, told, carried, numbers, sources)
+            source = 0 if name in CONSTANTS else max(sources)
+            return _wrapped(session, numbers, carried, name, source)
         except (NoMeaning, TooDeep) as error:
             session.refused = error
             raise
-        return _wrapped(session, numbers, carried, name)
 
 
 def apart(how: Callable[P, R]) -> Callable[P, R]:
@@ -153,6 +168,7 @@ def _carried(
     elif name == "_to_copy":
         return _cast(args[0], kwargs)
     if name in MOVES:
+        _in_place_of_bits(func, args)
         if not isinstance(args[0], Duck):
             return _settled(None, constant, name)
         return _moved(func, name, payload_of(args[0]), args[1:], kwargs)
@@ -239,12 +255,23 @@ def _moved(func: Any, name: str, payload: Payload, args: Any, kwargs: Any) -> An
     return results
 
 
-def _wrapped(session: Session, numbers: Any, carried: Any, name: str) -> Any:
+def _in_place_of_bits(func: Any, args: Any) -> None:
+    """Raise ``NoMeaning`` for moves that depend on how numbers lie in memory."""
+    if func._overloadname == "dtype":  # noqa: SLF001
+        raise NoMeaning("reading the bits of a number as another has no meaning in a finite field")
+    if "as_strided" in func._schema.name and isinstance(args[0], Duck):  # noqa: SLF001
+        numbers = args[0].numbers
+        if not numbers.is_contiguous() or numbers.storage_offset():
+            raise NoMeaning("torch.as_strided of a part of a tensor")
+
+
+def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: int = 0) -> Any:
     """Numbers with what they carry; known numbers stay plain, but for whole ones."""
     if isinstance(numbers, (tuple, list)):
         parts = carried if isinstance(carried, (tuple, list)) else [carried] * len(numbers)
         return type(numbers)(
-            _wrapped(session, x, p, name) for x, p in zip(numbers, parts, strict=False)
+            _wrapped(session, x, p, name, source)
+            for x, p in zip(numbers, parts, strict=False)
         )
     if not isinstance(numbers, Tensor):
         return numbers
@@ -256,14 +283,11 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str) -> Any:
         return Duck(numbers, session.constant(numbers), session)
     if carried is None:
         if numbers.dtype in (torch.int64, torch.int32):
-            return Duck(numbers, whole(numbers), session)
+            return Duck(numbers, whole(numbers), session, source)
+        if source == POSITION and numbers.is_floating_point() and name not in PLACES:
+            return Duck(numbers, as_numbers(numbers), session, source)
         return numbers
-    return Duck(numbers, carried, session)
-
-
-def whole(numbers: Tensor) -> Number:
-    """Whole numbers as what a tensor carries."""
-    return Number(((numbers.long(), torch.ones(numbers.shape, dtype=torch.float64)),))
+    return Duck(numbers, settled(carried, numbers, name), session, source)
 
 
 def _in_place(
@@ -277,21 +301,19 @@ def _in_place(
         if not constant:
             raise NoMeaning(f"torch.{name} writes into a tensor that holds plain numbers")
         func(*each(numbers_of, args), **each(numbers_of, kwargs))
+        kept_apart = [x.source for x in ducks if name not in ("index_put_", "masked_fill_")]
+        chosen(session, name, None, None, kept_apart)
         return target
     found = _carried(func, name.rstrip("_"), session, args, kwargs, ducks)
     func(*each(numbers_of, args), **each(numbers_of, kwargs))
+    sources = [x.source for x in ducks]
+    chosen(session, name.rstrip("_"), found, None, sources)
+    target.source = max(sources)
     if found is None or found is NotImplemented:
         found = as_numbers(target.numbers)
+    found = settled(found, target.numbers, name)
     _write(target, found, session)
     return target
-
-
-def as_numbers(numbers: Tensor) -> Number:
-    """Known numbers as what a tensor carries."""
-    if numbers.is_floating_point():
-        value = numbers.double()
-        return Number(((torch.ones_like(value, dtype=torch.int64), value),))
-    return whole(numbers)
 
 
 def _write(target: Duck, found: Payload, session: Session) -> None:

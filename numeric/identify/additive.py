@@ -13,7 +13,7 @@ from ..profile import unit_roundoff
 from ..programs.identity import Identity, Part
 from ..programs.subjects import Additive
 from .fitting import fit
-from .following import follow
+from .following import Followed, follow
 from .known import Known
 from .plain_numbers import simplest, told
 
@@ -44,7 +44,8 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
                 continue
             way = follow(torch.arange(n), torch.atan2(s, c), 2 * noise)
             numbers["frequencies"] = tuple(way.omega.tolist())
-            return Identity("additive", (*_waves(way.omega, way.radius, layout, n), *parts),
+            over = code.width / 2 if code.width % 2 else None
+            return Identity("additive", (*_waves(way, layout, n, over), *parts),
                             (), numbers)  # fmt: skip
         part = _table(code, table, n)
     return Identity("additive", (part, *parts), tuple(_answers(part)))
@@ -80,16 +81,19 @@ def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]
             yield f"{name}, from another position than 0", first, second
 
 
-def _waves(omega: Tensor, radius: Tensor, layout: str, n: int) -> Iterator[Part]:
+def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[Part]:
+    """The ladder; ``over``: half of an odd width, by which exponents may be counted."""
+    omega, radius = way.omega, way.radius
     name, order = layout.split(", ", 1)
     read = f"{len(omega)} frequencies read at {n} positions"
     yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are 1")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
-    found = fit(Known(omega.abs(), radius))
+    found = fit(Known(omega.abs(), radius), head=over)
     if found is None:
         first = ", ".join(told(w) for w in omega[:3].tolist())
-        yield Part("base", None, f"frequencies of no known formula ({first}, ..)", read,
+        turns = "" if float(omega.abs().max()) <= 1.5 else ", known up to whole turns a position"
+        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}", read,
                    certain=False)  # fmt: skip
         return
     if found.base is not None:
@@ -98,7 +102,8 @@ def _waves(omega: Tensor, radius: Tensor, layout: str, n: int) -> Iterator[Part]
                    f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit",
                    certain=not found.others and high - low <= 1e-3 * high)  # fmt: skip
     if found.words:
-        yield Part("scaling", found.scaling or "none", found.words, read, certain=not found.others)
+        words = found.words.replace("the whole head", "the whole width")
+        yield Part("scaling", found.scaling or "none", words, read, certain=not found.others)
 
 
 def _table(code: Additive, table: Tensor, n: int) -> Part:

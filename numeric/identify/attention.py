@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from ..probes.attention_tolerance import Recorder
 from ..probes.base import Draw
 from ..profile import unit_roundoff
 from ..programs.identity import Identity, Part
@@ -18,7 +20,7 @@ from .capped import Cap, cap_of
 from .influence import layer_parts
 from .masks_taken import mask_parts
 from .plain_numbers import told
-from .visible import ALIGNED, Pattern, pattern
+from .visible import ALIGNED, Pattern, pattern, read_on
 from .weights import Scale, evaluating, groups_of, scale_of, weights_of
 
 __all__ = ["identify_attention"]
@@ -42,23 +44,30 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         if time.perf_counter() - start < QUICK:
             square = _weights(code, draw, LARGE, LARGE)
         try:
-            wide = (_weights(code, draw, 3, 7)[0] > 0).any(0)
+            wide = (_weights(code, draw, 3, 7)[0] != 0).any(0)
         except Exception:  # noqa: BLE001 (code of as many queries as keys)
             wide = None
-        axis = _softmax(square, draw.dtype)
+        unit = _unit(code, draw)
+        axis = _softmax(square, unit)
         groups = groups_of(code, draw)
-        seen = (square[0] > 0).any(0)
-        apart = not bool(((square[0] > 0) == seen).all())
-        rule = pattern(seen, wide)
+        seen = (square[0] != 0).any(0)
+        apart = not bool(((square[0] != 0) == seen).all())
+        chosen = not bool(((square[1] != 0) == (square[0] != 0)).all())
+        rule, keys = pattern(seen, wide), square.shape[-1]
+        with suppress(Exception):  # code may not take so many keys
+            rule, keys = read_on(
+                rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
+            )
         few = _weights(code, draw, 6, 6)
         visible = (few[0] > 0).all(0)
-        scale = scale_of(code, draw, groups, visible)
+        scale = scale_of(code, draw, groups, visible, unit=unit)
         cap = None
         if scale is not None and not scale.linear and axis.value == "keys":
             cap = cap_of(code, draw, scale.keys, visible)
         parts = [*_scale(code, scale, cap, axis.value == "keys"),
-                 *_mask(rule, apart, square.shape[-1]), *_grouping(code, groups, scale), axis,
-                 *offsets_part(_added(code, draw)), *_turns(code, draw, scale),
+                 *([_chosen()] if chosen else _mask(rule, apart, keys)),
+                 *_grouping(code, groups, scale), axis,
+                 *_added(code, draw, unit), *_turns(code, draw, scale),
                  *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
                  again]  # fmt: skip
         if code.layer is not None:
@@ -72,11 +81,23 @@ def _weights(code: Attention, draw: Draw, T: int, S: int) -> Tensor:
     return weights_of(code, q, k)
 
 
-def _softmax(w: Tensor, dtype: torch.dtype) -> Part:
+def _unit(code: Attention, draw: Draw) -> float:
+    """The unit roundoff of the coarsest format in which the code computes."""
+    attend = code.attend
+    assert attend is not None  # who calls has seen it
+    q = draw.normal(1, code.heads, 3, code.width, salt=13)
+    k = draw.normal(1, code.groups, 3, code.width, salt=14)
+    with Recorder() as recorder:
+        attend(q, k, k, None)
+    unit: float = max(recorder.unit, unit_roundoff(draw.dtype))
+    return unit
+
+
+def _softmax(w: Tensor, unit: float) -> Part:
     """Over which axis the weights add up to 1."""
     # weights are each off by some roundings of their own size, which add up to 1, and all by that
     # of the sum they are divided by, kept in float32 at least
-    tol = 16 * unit_roundoff(dtype) + w.shape[-1] * unit_roundoff(torch.float32)
+    tol = 16 * unit + w.shape[-1] * unit_roundoff(torch.float32)
     if not bool(w.isfinite().all()):
         return Part("softmax", None, "weights that are no numbers", "NaN or inf among the weights")
     names = ("rows of the batch", "heads", "queries", "keys")
@@ -148,11 +169,29 @@ def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) ->
         yield Part("groups of keys", list(scale.keys), words, "the fit of the scale")
 
 
-def _added(code: Attention, draw: Draw) -> Tensor:
-    """What is added to scores: logarithms of the weights of queries that are 0, (H, T, S)."""
+def _chosen() -> Part:
+    """Keys with a weight that are others for other numbers, as where the largest are kept."""
+    return Part("mask", None, "keys that are seen by what is in them", "two rows of a batch, in "
+                "which other keys have a weight", certain=False)  # fmt: skip
+
+
+def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
+    """What is added to scores: from the weights of queries that are 0.
+
+    With equal keys they differ by their places alone; with others also by what is the key's own.
+    """
     q = torch.zeros(1, code.heads, 12, code.width, dtype=draw.dtype, device=draw.device)
-    k = draw.normal(1, code.groups, 12, code.width, salt=7)
-    return weights_of(code, q, k)[0].log()
+    keys = draw.normal(1, code.groups, 12, code.width, salt=7)
+    equal = keys[:, :, :1].expand_as(keys).contiguous()
+    added, other = (weights_of(code, q, k)[0] for k in (equal, keys))
+    if bool((added >= 0).all()) and bool(added.diagonal(dim1=-2, dim2=-1).all()):
+        yield from offsets_part(added.log())
+    both = (added > 0) & (other > 0)
+    off = float(torch.where(both, other / added.clamp(min=1e-300) - 1, 0.0).abs().max())
+    if off > 64 * unit * (12 + code.width):
+        yield Part("keys", True, "scores with a part that is the key's own",
+                   f"queries that are 0 weigh other keys otherwise, by {off:.2g} of the weight",
+                   certain=False)  # fmt: skip
 
 
 def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:

@@ -40,16 +40,23 @@ class Ladders:
     fitted: Fitted | None
     formula: Tensor | None
     each: bool = False
+    whole: bool = True
 
     def parts(self) -> Iterator[Part]:
         """Base, scaling, axes."""
         if self.axes > 1:
             yield self._axes()
+        if not self.steady:
+            yield Part("steady", False, "angles that are no multiples of the position",
+                       f"at {self.places} positions; what follows is of the first of them",
+                       certain=False)  # fmt: skip
         worst = float((self.radius / self.used.abs().clamp(min=1e-300)).max())
         read = f"{len(self.used)} frequencies read at {self.places} positions"
         if self.fitted is None:
             first = ", ".join(told(w) for w in self.used.abs()[:3].tolist())
-            yield Part("base", None, f"frequencies of no known formula ({first}, ..)",
+            turns = "" if not self.whole or float(self.used.abs().max()) <= 1.5 else (
+                ", known up to whole turns a position")
+            yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}",
                        f"{read}, each within {worst:.1g} of it", certain=False)  # fmt: skip
             return
         one = self.fitted
@@ -127,7 +134,7 @@ def ladders(
             fitted = next(iter(parts.values()))
     return Ladders(
         tuple(pairs), used, off, axis, len(blocks), len(blocks[0].positions), _steady(seen),
-        fitted, formula, each,
+        fitted, formula, each, code.whole,
     )  # fmt: skip
 
 

@@ -201,7 +201,7 @@ def offsets_part(added: Tensor) -> Iterator[Part]:
         return
     found = by_offset(added, torch.float32, causal=not bool(seen[:, 0, 1:].any()))
     slopes = slopes_of(found) if found.only else None
-    if slopes is not None:
+    if slopes is not None and bool((slopes[0].abs() > slopes[1]).any()):
         part = _slopes(*slopes)
         yield Part("bias", part.value, part.words, f"queries that are 0; {part.evidence}")
         return

@@ -24,11 +24,11 @@ STORED = (torch.float32, torch.float16, torch.bfloat16)
 SURE = 4  # digits: a base with more is not one that is written down
 
 
-def fit(known: Known, *, head: int | None = None) -> Fitted | None:
+def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     """The simplest ladder that gives these frequencies, in the finest dtype; None if none does.
 
-    ``head``: half the width of the head, where fewer channels turn: some code counts the exponent
-    over all of it.
+    ``head``: half the width of the head, where fewer channels turn, or it is odd: some code counts
+    the exponent over all of it.
 
     >>> w = scalings.by_parts(scalings.ladder(500_000, 64), 8, 8192, 1, 4)
     >>> fit(Known(w, w * 1e-7)).words
@@ -57,13 +57,13 @@ def fit(known: Known, *, head: int | None = None) -> Fitted | None:
     return None
 
 
-def _over(known: Known, head: int | None) -> Iterator[tuple[float, str]]:
+def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
     """By what the exponent b is divided, and what to say of it."""
     pairs = known.omega.numel()
     yield pairs, ""
     yield pairs - 1, f"exponents b/{pairs - 1}, to the end of the ladder"
     if head is not None and head != pairs:
-        yield head, f"exponents counted over the whole head, b/{head}"
+        yield head, f"exponents counted over the whole head, b/{head:g}"
 
 
 def _complicated(one: Fitted) -> int:
@@ -114,8 +114,11 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
         factor = simplest(*ends)
         if _length(factor) <= 2:
             words = f"NTK: base {told(base)} changed for factor {told(factor)}"
+            exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
+            fits = not one.words and bool(known.fits(exact, one.stored))
             return replace(
-                one, scaling="ntk", words=", ".join(filter(None, (words, one.words))),
+                one, omega=exact if fits else one.omega, scaling="ntk",
+                words=", ".join(filter(None, (words, one.words))),
                 values={**one.values, "factor": factor, "base": base},
                 others=(f"a base of {told(one.base)} and no scaling",),
             )  # fmt: skip

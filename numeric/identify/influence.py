@@ -1,21 +1,31 @@
-"""What a layer that takes tokens looks at: which tokens, whether their places, and chance."""
+"""What a layer that takes tokens looks at: which tokens, whether their places, and chance.
+
+Whether places count is looked at in float64: what permuted tokens change in the last output is held
+against what rounding explains there, first at the weights as they are, then at larger ones, as the
+small weights of a fresh model hide it.  Of code in which nothing is seen no more is said than that.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..probes.attention_tolerance import Unsteady
 from ..probes.base import Draw
-from ..profile import unit_roundoff
+from ..probes.scene import Scene, arranged
 from ..programs.identity import Part
 from ..programs.subjects import Attention
-from .visible import pattern
+from .visible import Pattern, pattern
 
 __all__ = ["layer_parts"]
 
 TOKENS = 12
+LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
 
 
 def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator[Part]:
@@ -24,7 +34,6 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     x = draw.normal(1, TOKENS, code.embed, salt=31)
     here = code.layer(x).double()
     again = code.layer(x).double()
-    tol = 256 * unit_roundoff(draw.dtype) * code.embed * max(1.0, float(here.abs().max()))
     if float((here - again).abs().max()) > 0:
         yield Part("dropout in evaluation", True, "random in evaluation (dropout stays on)",
                    "two calls of the layer differ")  # fmt: skip
@@ -35,16 +44,107 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     if not short:
         yield Part("scale", None, "scale not known", "only the layer as a whole can be called",
                    certain=False)  # fmt: skip
-        value = {"rule": rule.name, "before": rule.before, "after": rule.after}
-        yield Part("mask", value, rule.words, told, certain=rule.name != "irregular")
-    last = torch.tensor([TOKENS - 1], device=x.device)
+        yield _mask(code, rule, told)
+    yield _positions(code, rule, draw, short=short)
+
+
+def _mask(code: Attention, rule: Pattern, told: str) -> Part:
+    """Which tokens are seen; whose mask that is, where it is not the code's own."""
+    value: dict[str, Any] = {"rule": rule.name, "before": rule.before, "after": rule.after}
+    words, sure = rule.words, rule.name != "irregular"
+    made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")
+    if made:
+        words, sure = f"{words}, by the mask it is given", False
+        value["given"], told = made, f"{told}; it was given {made}"
+    elif left_out and rule.name == "none":
+        words = f"no mask of its own (it takes {left_out}, and was given none)"
+        value["given"] = None
+    elif left_out:
+        words, value["given"] = f"{words} where it is given no {left_out}", None
+    return Part("mask", value, words, told, certain=sure)
+
+
+def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Part:
+    """Whether the last output changes where the other tokens are permuted.
+
+    Masks of layers upon each other show the order of tokens as well, and so do windows.
+    """
+    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+        try:
+            with arranged(code, dtype) as floor:
+                looks, seen, alone = _looks(code, draw.cast(dtype), floor)
+            break
+        except Unsteady as error:
+            return Part("positions of tokens", None, "", str(error), certain=False)
+        except Exception:
+            if dtype is draw.dtype:
+                raise  # else it is code that takes one format only
+    if looks:
+        plain = rule.name == "none" or (rule.name == "causal" and alone)
+        words = "looks at positions" if plain else "looks at the order of tokens"
+    elif looks is None:
+        words = "positions not seen at these weights" if code.module else "positions not seen"
+    else:
+        words = "without positions"
+    return Part("positions of tokens", looks, "" if short and not looks else words, seen,
+                certain=looks is not None)  # fmt: skip
+
+
+def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
+    """True, False (bitwise nothing changes) or None (not told from rounding); and the evidence.
+
+    Last, whether one softmax alone is computed in a call.  The weights are left larger: who calls
+    puts them back.
+    """
+    assert code.layer is not None  # who calls has seen it
+    layer = code.layer
+    last = torch.tensor([TOKENS - 1], device=draw.device)
     order = torch.cat((draw.permutation(TOKENS - 1, salt=33), last))
-    permuted = code.layer(x[:, order]).double()
-    off = float((permuted[:, -1] - here[:, -1]).abs().max())
-    looks = off > tol
-    words = "looks at positions" if looks else "" if short else "without positions"
-    yield Part("positions of tokens", looks, words,
-               f"with the other tokens permuted the last output changes by {off:.1g}")  # fmt: skip
+    x = draw.normal(1, TOKENS, code.embed, salt=31)
+    with _Softmaxes() as counted:
+        layer(x)
+    before, offs = 1.0, []
+    for factor in LARGER:
+        for one in code.module.parameters() if code.module is not None else ():
+            if one.dim() > 1:
+                one.data = one.data * (factor / before)
+        before = factor
+        plain = Scene(code, draw, floor).allow(layer, factor * x)
+        off = float((layer(factor * x[:, order])[:, -1] - plain.output[:, -1]).abs().max())
+        times = f", at {factor:g} times the weights and tokens" if factor > 1 else ""
+        if not math.isfinite(off):
+            break
+        if off > plain():
+            return True, (f"with the other tokens permuted the last output changes by {off:.1g}; "
+                          f"rounding explains {plain():.1g}{times}"), counted.many == 1  # fmt: skip
+        offs.append(off)
+    if offs and not any(offs):
+        return False, "with the other tokens permuted the last output stays to the bit", False
+    if not offs:
+        return None, "the last output is no number", False
+    seen = (f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
+            f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
+            "explains it")  # fmt: skip
+    return None, seen, False
+
+
+class _Softmaxes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """How many softmaxes, or attentions as a whole, one call computes."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.many = 0
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """That code may compile itself, which is refused under other modes."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.many += any(word in str(func) for word in ("softmax", "attention"))
+        return func(*args, **(kwargs or {}))
 
 
 def _influence(code: Attention, x: Tensor, draw: Draw) -> Tensor:

@@ -9,7 +9,7 @@ from ..probes.base import Draw
 from ..programs.identity import Identity, Part
 from ..programs.subjects import Mask
 from .plain_numbers import told
-from .visible import ALIGNED, pattern
+from .visible import ALIGNED, pattern, read_on
 
 __all__ = ["identify_mask"]
 
@@ -22,12 +22,14 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
     square, wide = (_plane(code.mask(T, S)) for T, S in ((LARGE, LARGE), (3, 7)))
     visible, says = _visible(code, square)
     wide_visible, _ = _visible(code, wide)
-    rule = pattern(visible, wide_visible)
+    rule, keys = read_on(
+        pattern(visible, wide_visible), lambda n: _visible(code, _plane(code.mask(n, n)))[0], LARGE
+    )
     few = ", ".join(map(str, rule.counts[:8]))
     value = {"rule": rule.name, "before": rule.before, "after": rule.after,
              "window": rule.window, "counts": list(rule.counts[:16])}  # fmt: skip
     parts = [Part("mask", value, rule.words,
-                  f"{LARGE} queries and keys, the first of which see {few}",
+                  f"{keys} queries and keys, the first of which see {few}",
                   certain=rule.name != "irregular")]  # fmt: skip
     if rule.alignment:
         parts.append(Part("alignment", rule.alignment, ALIGNED[rule.alignment],

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..probes.base import Draw
+from ..probes.rotary_matrices import may_be_faster, speeds
 from ..profile import unit_roundoff
 from ..programs.identity import Identity, Part
 from ..programs.subjects import Rotary
@@ -24,6 +25,7 @@ from .turned import LARGEST, Blocks, Images, images, layout_name, reading_error,
 __all__ = ["identify_rotary"]
 
 FURTHEST = 1 << 16
+SLOW = 3.0  # radians a position: what turns less is not taken for what turns by whole turns more
 STEP = 2.0**-10  # where positions need not be whole
 
 
@@ -35,6 +37,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
             words = "which does not look at positions"
             seen = "vectors at different positions come out alike"
             return Identity("rotary", (Part("positions", ids, words, seen),))
+        code = _between(code, draw) if ids == "own" else code
         code, order = _in_order(code, draw)
         dynamic = dynamic_of(code, draw, FURTHEST) if ids == "own" else None
         seen_at = _places(code, ids, dynamic)
@@ -106,6 +109,16 @@ def follows(code: Rotary, draw: Draw) -> str:
     return "none" if float((alone - out[1:]).abs().max()) <= tol else "first row"
 
 
+def _between(code: Rotary, draw: Draw) -> Rotary:
+    """The code as one on any positions, where it takes them and pairs turn by half a turn or more.
+
+    At whole positions a frequency is known up to whole turns: such pairs are read between them.
+    """
+    if not code.whole or code.first or float(speeds(code, draw).max()) < SLOW:
+        return code
+    return code if may_be_faster(code, draw) else replace(code, whole=False)
+
+
 def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
     """Where the code is read."""
     if not code.whole:
@@ -141,20 +154,29 @@ def _read(
     noise = reading_error(table)
     channels = sorted(c for pair in pairs for c in pair)
     parts = [_layout(pairs), _width(code, channels)]
+    if code.given.get("angles"):
+        parts[1] = replace(parts[1], words="")  # as many as there are angles for
     answer, broken = about_rotate_half(blocks, pairs, noise)
     numbers: dict[str, tuple[float, ...]] = {}
+    made = code.given.get("angles", "")
     if broken:
         parts.append(Part("rotation", "none", "whose pairs are not turned", broken))
+    elif made:
+        found = ladders(blocks, pairs, noise, code)
+        parts += [Part("angles", "given", "which is given its angles", f"it was given {made}"),
+                  _length(blocks, found, noise), _sign(found, code),
+                  table_part(table, draw.dtype)]  # fmt: skip
     else:
         found = ladders(blocks, pairs, noise, code)
         parts += [*found.parts(), *_scaled(dynamic), _length(blocks, found, noise),
-                  _sign(found), *precision_parts(code, draw, blocks, found, noise, ids, dynamic),
+                  _sign(found, code),
+                  *precision_parts(code, draw, blocks, found, noise, ids, dynamic),
                   table_part(table, draw.dtype)]  # fmt: skip
         numbers = {"frequencies": tuple(found.used.tolist()),
                    "radius": tuple(found.radius.tolist())}  # fmt: skip
     parts += [_ids_part(ids), *_heads(every, noise), *_rest(code, every, channels, noise),
               *_keys(code, draw, every[0], noise), *_values(code, draw)]  # fmt: skip
-    answers = [answer, *([precise_answer(parts)] if not broken else [])]
+    answers = [answer, *([precise_answer(parts)] if not (broken or made) else [])]
     answers += [f"is the attention factor right? no: {part.words} ({part.evidence})"
                 for part in parts if part.words.endswith("applied twice")]  # fmt: skip
     return Identity("rotary", tuple(parts), tuple(a for a in answers if a), numbers)
@@ -174,6 +196,8 @@ def _layout(pairs: Sequence[tuple[int, int]]) -> Part:
 def _width(code: Rotary, channels: Sequence[int]) -> Part:
     width, D = len(channels), code.width
     words = f"width {width}" if width == D else f"width {width} of {D}"
+    if code.any_width and width == D:
+        words = f"any width (called with {width})"
     if channels != list(range(width)):
         whole = channels == list(range(channels[0], channels[0] + width))
         words += f" (channels {channels[0]} to {channels[-1]})" if whole else " (not side by side)"
@@ -206,7 +230,7 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
     return Part("attention factor", middle, f"attention factor {middle:.4g}", seen)
 
 
-def _sign(found: Ladders) -> Part:
+def _sign(found: Ladders, code: Rotary) -> Part:
     moved = found.used[found.used.abs() > found.radius]
     ways = {bool(w > 0) for w in moved.tolist()}
     seen = f"the signs of {len(moved)} frequencies"
@@ -215,6 +239,9 @@ def _sign(found: Ladders) -> Part:
     if ways == {False}:
         words = "turned the other way (the transposed matrix: scores see offsets negated)"
         return Part("sign", "transposed", words, f"{seen}: (1, 0) goes to (cos, −sin)")
+    if found.formula is None and code.whole and float(moved.abs().max()) > 1.5:
+        return Part("sign", None, "", f"{seen}, which whole positions do not tell of pairs that "
+                    "may turn by more than half a turn", certain=False)  # fmt: skip
     return Part("sign", "mixed", "some pairs turned one way and some the other", seen)
 
 

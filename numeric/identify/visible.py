@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-__all__ = ["ALIGNED", "Pattern", "pattern"]
+__all__ = ["ALIGNED", "Pattern", "pattern", "read_on"]
 
 ALIGNED = {"end": "aligned at the end", "start": "aligned at the start",
            "neither": "aligned at neither end"}  # fmt: skip
+
+BEYOND = 8  # keys that are looked at beyond twice the width of a window
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,24 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
                 fit.append(word)
         alignment = fit[0] if len(fit) == 1 else "" if fit else "neither"
     return Pattern(name, before, after, alignment, counts, size)
+
+
+def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:
+    """The rule, read of more keys where few distances beyond its edge were among those of n keys.
+
+    ``see`` gives what is visible (m, m).  A key that is missing at one distance looks like the edge
+    of a window until the next is seen.  What the code raises at that size is left to who calls.
+
+    >>> gap = lambda n: (o := torch.arange(n)[:, None] - torch.arange(n)).ge(0) & (o != 7)
+    >>> first = pattern(gap(8))
+    >>> first.name, read_on(first, gap, 8)[0].name
+    ('window', 'irregular')
+    """
+    edge = 1 + max(rule.before or 0, rule.after or 0)
+    if rule.name not in ("window", "sinks") or 2 * edge <= n:
+        return rule, n
+    more = 2 * edge + BEYOND
+    return replace(pattern(see(more)), alignment=rule.alignment), more
 
 
 def _rule(seen: Tensor) -> tuple[str, int | None, int | None, int]:

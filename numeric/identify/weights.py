@@ -51,10 +51,15 @@ def groups_of(code: Attention, draw: Draw) -> list[int] | None:
     """Which group of keys and values each head reads its values from; None if no single one."""
     assert code.attend is not None  # who calls has seen it
     H, G, D = code.heads, code.groups, code.width
-    q, k = draw.normal(1, H, 2, D, salt=1), draw.normal(1, G, 2, D, salt=2)
+    q, k = draw.normal(1, H, 8, D, salt=1), draw.normal(1, G, 8, D, salt=2)
     number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
-    all_ones = code.attend(q, k, torch.ones_like(k), None).double()
-    ratio = (code.attend(q, k, torch.ones_like(k) * number, None).double() / all_ones)[0, :, -1, 0]
+    ones, numbered = (code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
+                      for v in (torch.ones_like(number), number))  # fmt: skip
+    # weights of some queries may all be 0: each head is read where it reads most
+    most = ones.abs().nan_to_num().argmax(-1, keepdim=True)
+    ratio = (numbered.gather(-1, most) / ones.gather(-1, most))[:, 0]
+    if not bool(ratio.isfinite().all()):
+        return None
     near = ratio.round()
     if bool(((ratio - near).abs() > 64 * G * unit_roundoff(draw.dtype)).any()):
         return None
@@ -91,14 +96,15 @@ class Scale:
 
 
 def scale_of(
-    code: Attention, draw: Draw, groups: list[int] | None, seen: Tensor
+    code: Attention, draw: Draw, groups: list[int] | None, seen: Tensor, *, unit: float = 0.0
 ) -> Scale | None:
     """The scale, from log w(q) − log w(0), in which what is added to scores cancels.
 
-    ``seen``: what a query sees (T, S) in a call of that size.  A product of D numbers is off by
+    ``seen``: what a query sees (T, S) in a call of that size.  ``unit``: of the format in which the
+    code computes, where that is coarser than the draw's.  A product of D numbers is off by
     at most D·u·|q||k|, an exponential and a quotient of S numbers by (S + 8)u.
     """
-    H, G, D = code.heads, code.groups, code.width
+    H, G, D = code.heads, code.groups, code.width or 5
     T, S = seen.shape
     q, k = draw.normal(1, H, T, D, salt=3), draw.normal(1, G, S, D, salt=4)
     size = 4 / max(1.0, float((q.double() @ k.double()[:, :1].mT).abs().max()) ** 0.5)
@@ -110,7 +116,7 @@ def scale_of(
         return None
     use, y = use[rows], (here[0].log() - zero[0].log())[:, rows]
     y = centred(y, use)
-    u = unit_roundoff(draw.dtype)
+    u = max(unit, unit_roundoff(draw.dtype))
     repeat = [h * G // H for h in range(H)]
     tile = [h % G for h in range(H)]
     best: Scale | None = None

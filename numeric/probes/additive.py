@@ -13,10 +13,13 @@ from ..programs.finding import Seen
 from ..programs.subjects import Additive
 from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
 from .calling import calm, evaluating, plain
+from .rotary_matrices import FASTEST
 from .tolerance import Rounding, ladder_error, rounding_of
 
 __all__ = ["table_of"]
 
+TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
+            "with each row, which rows do not tell from slower ones")  # fmt: skip
 ENTRIES = 1 << 21  # of a table that is read at once
 
 
@@ -211,6 +214,14 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
+def _fast(table: Tensor) -> bool:
+    """Whether some entry goes further from row to row than a wave of a radian a row does.
+
+    That is 2 sin(1/2) of its size, less than one: the ladders in use turn no faster.
+    """
+    return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
+
+
 @probe("products-of-offset", "additive")
 def products_of_offset(subject: Additive, draw: Draw) -> Outcome:
     """The products of all pairs of rows against those one position further."""
@@ -220,12 +231,19 @@ def products_of_offset(subject: Additive, draw: Draw) -> Outcome:
         return not_asked("its width is odd: one sine has no cosine")
     table = table_of(subject, draw, 64)
     size = float(table.norm(dim=-1).max())
-    error = entry_error(torch.ones(1), rounding_of(draw.dtype), len(table), own=True)
-    # Each row is off by its error in every channel, √D of them together.
-    rows = error * math.sqrt(subject.width) * max(1.0, size / math.sqrt(subject.width / 2))
     gram = table @ table.mT
     off = (gram[1:, 1:] - gram[:-1, :-1]).abs().nan_to_num(nan=math.inf)
-    allowed = size * (rows[1:, None] + rows[None, 1:]) * 2 + (rows[1:, None] * rows[None, 1:]) * 2
+
+    def allow(fastest: float) -> Tensor:
+        # Each row is off by its error in every channel, √D of them together.
+        error = entry_error(torch.tensor([fastest]), rounding_of(draw.dtype), len(table), own=True)
+        rows = error * math.sqrt(subject.width) * max(1.0, size / math.sqrt(subject.width / 2))
+        both = rows[1:, None] + rows[None, 1:]
+        return 2 * size * both + 2 * rows[1:, None] * rows[None, 1:]
+
+    allowed = allow(1.0)
+    if bool((off > allowed).any()) and _fast(table) and bool((off <= allow(FASTEST)).all()):
+        return undecided(TOO_FAST, float(off.max()), float(allowed.max()))
     if bool((off > allowed).any()):
         over = [(max(m, n), m, n) for m, n in (off > allowed).nonzero().tolist()]
         _, m, n = min(over)
@@ -264,10 +282,16 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
-    error = entry_error(torch.ones(1), rounding_of(draw.dtype), len(table), own=True)
     # A row and the one before it, turned by a matrix of turns, are off together by both errors.
-    whole = (error[1:] + error[:-1]).square().sum().sqrt() * math.sqrt(subject.width) * scale
-    off, allowed = float(left.norm()), float(whole)
+    errors = (entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
+              for w in (1.0, FASTEST))  # fmt: skip
+    allowed, loose = (
+        float((one[1:] + one[:-1]).square().sum().sqrt() * math.sqrt(subject.width) * scale)
+        for one in errors
+    )
+    off = float(left.norm())
+    if allowed < off <= loose and _fast(table):
+        return undecided(TOO_FAST, off, allowed)
     if off > allowed:
         row = int(left.norm(dim=-1).argmax())
         column = int(left[row].abs().argmax())

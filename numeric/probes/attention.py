@@ -6,11 +6,14 @@ one key read its weights.  A layer is compared with itself on changed tokens.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from ..programs.subjects import Attention
 from .attention_lines import on_a_line
 from .attention_tolerance import gap
+from .attention_weights import no_softmax, weights_are
 from .base import Outcome, not_asked, probe, undecided
 from .influence import (
     attend_sizes,
@@ -154,7 +157,11 @@ def rows_sum_to_one(scene: Scene) -> Outcome:
                 ("one", torch.ones_like(plain.output)), plain(), **named(sizes),
             )  # fmt: skip
         if seen.witness is not None:
-            return seen
+            why = no_softmax(one, scene.draw)
+            if why:
+                return undecided(f"{seen.why}: {why}")
+            told = weights_are(one, scene.draw)
+            return replace(seen, why=f"{seen.why}: {told}") if told else seen
     return seen
 
 

@@ -7,6 +7,7 @@ import math
 import torch
 
 from .attention_hidden import random_mask
+from .attention_weights import OWN, weights_are
 from .base import Outcome, not_asked, probe
 from .influence import attend_sizes, inputs, layer_sizes, named, read_weights, told_matrix
 from .scene import Scene, in_formats
@@ -21,6 +22,9 @@ def mask_adds(scene: Scene) -> Outcome:
     one = scene.subject
     if one.attend is None or "float" not in one.masks:
         return not_asked("the code takes no mask of numbers")
+    why = weights_are(one, scene.draw)
+    if why == OWN:
+        return not_asked("the weights are no softmax: what a mask adds is not seen in their ratios")
     for sizes in attend_sizes(one, scene.declared)[:4]:
         b, t, s, *_ = sizes
         q, k, _ = inputs(scene, sizes)
@@ -31,7 +35,9 @@ def mask_adds(scene: Scene) -> Outcome:
         for mask, name in ((numbers, "random numbers"), (infinite, "0 and -inf")):
             after = scene.allow(lambda q, k, m=mask: read_weights(one.attend, q, k, m), q, k)
             raised = plain.output.double() * mask.double().exp()
-            expected = raised / raised.sum(-1, keepdim=True)
+            # what is missing from one without a mask is the share of a sink, which no mask changes
+            sink = (1 - plain.output.double().sum(-1, keepdim=True)).clamp(min=0) if why else 0.0
+            expected = raised / (raised.sum(-1, keepdim=True) + sink)
             # weights are multiplied by exp(m) and by one over their sum: at most exp(max m − min m)
             most = math.exp(float(numbers.max() - numbers.min())) if mask is numbers else 0.0
             least = float(raised.sum(-1).min())

@@ -24,9 +24,10 @@ from .influence import (
 )
 from .scene import Scene, in_formats
 
-__all__ = ["embed_of", "tokens_seen", "weights_seen", "wrongly"]
+__all__ = ["embed_of", "tokens_reached", "weights_seen", "wrongly"]
 
 HIDES = "this format may round a small influence away, and the code does not take a finer one"
+SHOWN = 16  # of more queries the one that shows it is told
 FAR = 32  # a window longer than this is looked at around its edge only
 
 
@@ -39,8 +40,9 @@ def wrongly(
         return None
     place = [int(n) for n in (found != wanted).nonzero()[0]]
     sizes = {"T": found.shape[0], "S": found.shape[1]}
-    shown = {**sizes, **inputs, "query": place[0], "key": place[1], what: told_matrix(found),
-             "declared": told_matrix(wanted)}  # fmt: skip
+    rows = slice(None) if len(found) <= SHOWN else slice(place[0], place[0] + 1)
+    shown = {**sizes, **inputs, "query": place[0], "key": place[1], what: told_matrix(found[rows]),
+             "declared": told_matrix(wanted[rows])}  # fmt: skip
     here, there = bool(found[tuple(place)]), bool(wanted[tuple(place)])
     seen = Seen(shown, (f"query {place[0]} sees key {place[1]}", here),
                 (f"query {place[0]} is to see key {place[1]}", there), 1.0, 0.0)  # fmt: skip
@@ -61,10 +63,12 @@ def embed_of(scene: Scene) -> int:
     return scene.subject.embed or 5
 
 
-def tokens_seen(scene: Scene, call: Callable[[Tensor], Tensor], b: int, t: int) -> Tensor:
-    """Truth values (T, T): which outputs change with which token, beyond rounding."""
+def tokens_reached(
+    scene: Scene, call: Callable[[Tensor], Tensor], b: int, t: int
+) -> tuple[Tensor, float]:  # fmt: skip
+    """How much each output changes with each token (T, T), and how much rounding explains."""
     x = scene.draw.normal(b, t, embed_of(scene), salt=t)
-    return influences(call, x, scene) > scene.allow(call, x)()
+    return influences(call, x, scene), scene.allow(call, x)()
 
 
 def tokens_ever(scene: Scene, call: Callable[[Tensor], Tensor], t: int) -> Tensor:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
 from ..programs.finding import Seen
+from .attention_projected import projected
 from .attention_tolerance import gap
 from .base import Outcome, held, not_asked, probe, undecided
 from .influence import attend_sizes, inputs, named, read_weights
@@ -48,6 +50,15 @@ def shift_of_scores(scene: Scene) -> Outcome:
             )  # fmt: skip
             if seen.witness is not None:
                 return seen
+        large = q.clone()
+        large[:, :, 0] *= top / scale / float(q[0, 0, 0].norm() * k.norm(dim=-1).max())
+        apart = scene.differs(
+            seen.why, ("the other queries' output with scores of one query beyond exp's range",
+                       one.attend(large, k, v, None)[:, :, 1:]),
+            ("theirs as it was", before.output[:, :, 1:]), before(2), **named(sizes), largest=top,
+        )  # fmt: skip
+        if apart.witness is not None:
+            return apart
     return seen
 
 
@@ -56,17 +67,24 @@ def shift_of_scores(scene: Scene) -> Outcome:
 def scale_as_declared(scene: Scene) -> Outcome:
     """ln(p_0 / p_1) − ln(p_0' / p_1') = scale · gap of the scores, for two keys and every head."""
     one = scene.subject
-    if one.attend is None:
-        return not_asked("the code takes tokens: its scores cannot be set")
+    inside = one.attend is None
+    if inside:
+        inner = projected(one) if scene.declared.scale is not None else None
+        if inner is None:
+            return not_asked("the code takes tokens: its scores cannot be set")
+        scene, one = replace(scene, subject=inner), inner
     if one.positional or scene.declared.positions not in (None, "none"):
         return not_asked("the code looks at positions: scores are not the products alone")
     for sizes in _two_keys(scene):
         read = _read_scale(scene, sizes)
         wanted = scene.declared.scale or 1 / math.sqrt(sizes[5])
         apart = float((read[0] - wanted).abs().max())
-        if apart <= read[1]:
+        if not math.isfinite(read[1]):
+            return undecided("one of two keys has no weight, so that no scale can be read")
+        as_wanted = apart <= read[1]
+        if as_wanted and (not inside or _products(scene, sizes, wanted)):
             continue
-        if not _products(scene, sizes, float(read[0].median())):
+        if as_wanted or not _products(scene, sizes, float(read[0].median())):
             return undecided("the scores are not a scale times q·k: no scale can be read")
         values = sorted({round(float(x), 6) for x in read[0].flatten()})[:4]
         if one.declared is None:
@@ -98,7 +116,8 @@ def _read_scale(scene: Scene, sizes: tuple[int, ...]) -> tuple[torch.Tensor, flo
     for score in (0.5, 1.0, -2.0):
         q = torch.zeros(1, h, t, d, dtype=scene.draw.dtype, device=scene.draw.device)
         k = torch.zeros(1, g, s, d, dtype=scene.draw.dtype, device=scene.draw.device)
-        q[..., 1], k[..., 0, 1] = 1.0, score
+        along = min(1, d - 1)
+        q[..., along], k[..., 0, along] = 1.0, score
         q[..., 0] = 1.0
 
         def last(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
@@ -130,8 +149,11 @@ def _products(scene: Scene, sizes: tuple[int, ...], scale: float) -> bool:
     _, _, _, h, g, d = sizes
     q, k, _ = inputs(scene, (1, 3, 3, h, g, d), 70)
     read = scene.allow(lambda q, k: read_weights(scene.subject.attend, q, k)[:, :, -1], q, k)
-    products = (q[:, :, -1:].double() * k.repeat_interleave(h // g, 1).double()).sum(-1) * scale
     weights = read.output.double()
-    expected = torch.where(weights > 0, products, -math.inf).softmax(-1)
-    # the scale itself was read no better than the weights were
-    return gap(weights, expected) <= read(4)
+    for keys in (k.repeat_interleave(h // g, 1), k.repeat(1, h // g, 1, 1)):  # repeated, or tiled
+        products = (q[:, :, -1:].double() * keys.double()).sum(-1) * scale
+        expected = torch.where(weights > 0, products, -math.inf).softmax(-1)
+        # the scale itself was read no better than the weights were
+        if gap(weights, expected) <= read(4):
+            return True
+    return False

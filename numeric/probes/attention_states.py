@@ -84,7 +84,7 @@ def _fed(step: Callable[..., Any], x: Tensor, chunks: tuple[int, ...]) -> list[T
     state, outputs, start = None, [], 0
     for n, many in enumerate(chunks):
         try:
-            output, state = step(x[:, start : start + many], state)
+            output, state = step(x[:, start : start + many].contiguous(), state)
         except Exception as error:
             if n == 0:
                 raise

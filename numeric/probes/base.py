@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..programs.finding import Finding, Seen
+from ..programs.given import not_its_own
 from ..programs.laws import CODE_LAWS
 from ..programs.subjects import Subject
 
@@ -115,8 +116,9 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> Finding:
     """What one probe finds; what the code raises is told, and the law undecided."""
     start = perf_counter()
     try:
+        why = not_its_own(subject, one.law)
         with torch.no_grad():
-            seen = one.look(subject, draw)
+            seen = not_asked(why) if why else one.look(subject, draw)
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         told = " ".join(str(error).split())[:300]
         seen = undecided(f"the code raised {type(error).__name__}: {told}")

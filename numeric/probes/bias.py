@@ -179,6 +179,10 @@ def buckets(code: Bias, draw: Draw) -> Outcome:
     said = code.declared
     if code.bias is None or said is None or not (said.buckets or said.name == "t5"):
         return not_asked("no buckets are declared (bias:name=t5, or buckets=..)")
+    if said.heads is not None and said.heads != code.heads:
+        seen = Seen({}, ("heads", code.heads), ("heads declared", said.heads),
+                    float(abs(code.heads - said.heads)))  # fmt: skip
+        return broken("the bias has another number of heads than is declared", seen)
     count, distance = said.buckets or 32, said.distance or 128
     both = not code.causal if said.bidirectional is None else said.bidirectional
     n = max(FAR, 2 * distance)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from ..programs.running import seeded
 from ..programs.subjects import Subject
 
 __all__ = ["calm", "evaluating", "fresh", "plain"]
@@ -37,7 +38,7 @@ def calm(call: Callable[..., Tensor], *given: Any, seed: int = 0) -> Tensor:
     between two calls is not chance.  The caller's random state is as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        seeded(seed)
         result = call(*given)
     if not isinstance(result, Tensor):
         raise TypeError(f"a tensor was wanted, and {type(result).__name__} came back")
@@ -56,7 +57,7 @@ def fresh(subject: S, **settings: Any) -> S | None:
     try:
         # Weights are drawn as those of every other fresh one.
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+            seeded(0)
             made = subject.make(**settings)
     except TypeError:
         if settings:

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from ..programs.finding import Seen
 from ..programs.subjects import Rotary
-from .base import Draw, Outcome, broken, held, not_asked, probe
+from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
 from .calling import evaluating
 from .rotary_matrices import (
+    FASTEST,
     REORDERED,
     Point,
     Reach,
@@ -20,18 +21,23 @@ from .rotary_matrices import (
     fastest,
     lengths_of,
     matrices,
+    may_be_faster,
     order_of,
     point,
     reach_of,
+    rounding_for,
     unit_words,
 )
-from .tolerance import rounding_of
 
 __all__: list[str] = []
 
 # Query and key, and how far both are moved; small numbers first, so that a witness is small.
 PAIRS = ((1, 0), (0, 1), (0, 0), (2, 5), (7, 3))
 SHIFTS = (1, 2, 5, 50, 300, 2047, 4090, 65520)
+TOO_FAST = ("what it is off is what float32 leaves of pairs that turn by more than half a turn "
+            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
+PLACED = ("; one vector by itself does not show it: what a token becomes depends on its place in "
+          "the row or on the other tokens")  # fmt: skip
 STEPS = ((0, 1), (1, 1), (1, 2), (3, 5), (20, 37), (100, 157), (1000, 1049), (4000, 4097))
 
 
@@ -70,7 +76,7 @@ def relative(subject: Rotary, draw: Draw) -> Outcome:
     """Scores of all unit vectors at (m, n) and at (m + s, n + s)."""
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
-        rounding = rounding_of(draw.dtype)
+        rounding = rounding_for(subject, draw)
         asked = list(pairs_of(subject, reach))
         if not asked:
             return not_asked(f"it has one position alone; {reach.why}")
@@ -79,15 +85,20 @@ def relative(subject: Rotary, draw: Draw) -> Outcome:
         queries = matrices(subject, subject.turn, points, draw)
         keys = queries if subject.key is None else matrices(subject, subject.turn_key, points, draw)
         size = float((queries.norm(dim=-1).max() * keys.norm(dim=-1).max()).nan_to_num(nan=1.0))
-        worst = (0.0, 0.0)
+        worst, doubt = (0.0, 0.0), None
         for q, k, q_moved, k_moved in asked:
             here = queries[row[q]] @ keys[row[k]].mT
             there = queries[row[q_moved]] @ keys[row[k_moved]].mT
-            allowed = sum(
-                rounding.score(size, omega, size_of(a), size_of(b))
-                for a, b in ((q, k), (q_moved, k_moved))
-            )
+
+            def allow(omega: float, four: tuple[Point, ...] = (q, k, q_moved, k_moved)) -> float:
+                far = [size_of(one) for one in four]
+                return sum(rounding.score(size, omega, *two) for two in (far[:2], far[2:]))
+
+            allowed = allow(omega)
             off = (here - there).abs().nan_to_num(nan=torch.inf)
+            if allowed < float(off.max()) <= allow(FASTEST) and may_be_faster(subject, draw):
+                doubt = doubt or undecided(TOO_FAST, float(off.max()), allowed)
+                continue
             if float(off.max()) > allowed:
                 head, i, j = (int(n) for n in torch.unravel_index(off.argmax(), off.shape))
                 seen, sizes = score_alone(subject, draw, (i, j), (q, k), (q_moved, k_moved))
@@ -96,12 +107,14 @@ def relative(subject: Rotary, draw: Draw) -> Outcome:
                 return broken(
                     f"the score of a query at {told(q)} and a key at {told(k)} changes when both "
                     f"move to {told(q_moved)} and {told(k_moved)}"
-                    + ("" if alone_fails else "; one vector by itself does not show it"),
+                    + ("" if alone_fails else PLACED),
                     score_seen(subject, (i, j), (q, k), (q_moved, k_moved),
                                seen if alone_fails else both, allowed),
                     **(sizes if alone_fails else dict(sizes, B=subject.width, T=len(points))),
                 )  # fmt: skip
             worst = max(worst, (float(off.max()) / allowed, allowed))
+        if doubt is not None:
+            return doubt
         far = told(max(points, key=size_of))
         return held(
             f"all scores of unit vectors at {len(asked)} pairs of positions, up to {far}, stay "
@@ -159,7 +172,7 @@ def norm(subject: Rotary, draw: Draw) -> Outcome:
         for call in dict.fromkeys((subject.turn, subject.turn_key)):
             points = ladder_points(subject, reach_of(subject, draw))
             found = matrices(subject, call, points, draw)
-            eta = rounding_of(draw.dtype).turning
+            eta = rounding_for(subject, draw).turning
             order = order_of(found[0], 2 * eta)
             found = found if order is None else found[..., order]
             squares = found @ found.mT
@@ -219,7 +232,7 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
     """
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
-        rounding = rounding_of(draw.dtype)
+        rounding = rounding_for(subject, draw)
         asked = [
             (m, n) for m, n in STEPS if reach.has(m, n, m + n)
         ] or [(reach.low, reach.low)] * reach.has(2 * reach.low)  # fmt: skip
@@ -227,7 +240,7 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
             return not_asked(f"no two of its positions have a sum that it has; {reach.why}")
         places = sorted({p for m, n in asked for p in (m, n, m + n)})
         row = {p: i for i, p in enumerate(places)}
-        worst = (0.0, 0.0)
+        worst, doubt = (0.0, 0.0), None
         for call in dict.fromkeys((subject.turn, subject.turn_key)):
             found = matrices(subject, call, [point(subject, p) for p in places], draw)
             order = None
@@ -241,8 +254,15 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
                 once = length[:, None] * found[row[m + n]]
                 off = (twice - once).abs().nan_to_num(nan=torch.inf)
                 far = [p * max(1, subject.axes) for p in (m, n, m + n)]
-                size = max(1.0, float(length.max()) ** 2)
-                allowed = rounding.vector(size, omega, *far) + rounding.turning * size
+                most = max(float(x.norm(dim=-1).nan_to_num().max()) for x in (twice, once))
+                size = max(1.0, float(length.max()) ** 2, most)
+                allowed, loose = (
+                    rounding.vector(size, w, *far) + rounding.turning * size
+                    for w in (omega, FASTEST)
+                )
+                if allowed < float(off.max()) <= loose and may_be_faster(subject, draw):
+                    doubt = doubt or undecided(TOO_FAST, float(off.max()), allowed)
+                    continue
                 if float(off.max()) > allowed:
                     head, i, j = (int(x) for x in torch.unravel_index(off.argmax(), off.shape))
                     return broken(
@@ -255,6 +275,8 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
                         D=subject.width,
                     )  # fmt: skip
                 worst = max(worst, (float(off.max()) / allowed, allowed))
+    if doubt is not None:
+        return doubt
     return held(
         f"turning twice is turning by the sum for {len(asked)} pairs of positions up to "
         f"{max(places)}" + (f"; {REORDERED}" if order is not None else ""),

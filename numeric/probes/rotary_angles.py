@@ -21,6 +21,7 @@ from .tolerance import ladder_error, rounding_of
 __all__ = ["cast"]
 
 SHORT = (torch.bfloat16, torch.float16)
+GONE = 1e-30  # a turned unit vector shorter than this has no direction in float32
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
 
 
@@ -74,12 +75,21 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
         at = [point(subject, p) for p in places]
         after = [moved(p, 1, axis) for p in at]
         both = matrices(subject, subject.turn, [*at, *after], draw)
+        # Lengths may fall with the position, to nothing in the end: then there is no angle.
+        length = both.norm(dim=-1, keepdim=True)
+        gone = (length < GONE).flatten(1).any(1)
+        both = both / torch.where(length < GONE, 1.0, length)
         steps = (both[len(at) :] - both[: len(at)]).norm(dim=-1).flatten(1).amax(1)
+        told_apart = ~(gone[len(at) :] | gone[: len(at)])
+        if not bool(told_apart[0]):
+            return undecided(f"vectors turned at {places[0]} are 0")
         usual = float(steps[0])
         for i, p in enumerate(places):
+            if not bool(told_apart[i]):
+                continue
             step = float(steps[i])
             drift = 2 * rounding.angle_unit * 3 * omega * p
-            allowed = 2 * rounding.turning * max(1.0, float(both[0].norm(dim=-1).max()))
+            allowed = 2 * rounding.turning
             if not step > allowed and usual > 2 * (allowed + drift):
                 channel = int((both[0, 0] - both[len(at), 0]).norm(dim=-1).argmax())
                 return broken(
@@ -104,7 +114,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
             bound = allowed
         # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
         if usual > allowed or axis is None:
-            least = min(least, float(steps.min()))
+            least = min(least, float(steps[told_apart].min()))
     if least <= bound:
         return undecided("one step is less than rounding hides", least, bound)
     return held("", least, bound, last=places[-1] + 1)

@@ -97,7 +97,10 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     why = f"{count} channels turn, and {declared.width} are declared"
     if count < wanted:
         first = found.moving[0] if found.moving else 0
-        channel = next(i for i in range(first, subject.width) if i not in found.moving)
+        still_ones = [i for i in range(first, subject.width) if i not in found.moving]
+        if not still_ones:
+            return _narrow(subject, declared.width, count, why)
+        channel = still_ones[0]
         return broken(
             why,
             Seen({"vector": unit_words(channel, subject.width), "declared": declared.width,
@@ -123,6 +126,20 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
               "channels that turn": count},
              ("how far it moves", size), ("how far it should move", 0.0), size,
              found.rounding.turning),
+        D=subject.width,
+    )  # fmt: skip
+
+
+def _narrow(subject: Rotary, declared: int, count: int, why: str) -> Outcome:
+    """What to say where all channels turn, and there are fewer than are declared."""
+    if subject.any_width:
+        return undecided(f"it takes heads of any width, and was called with {subject.width} "
+                         f"channels, not with the {declared} that are declared")  # fmt: skip
+    return broken(
+        why,
+        Seen({"channels of a head": subject.width, "declared": declared},
+             ("channels that turn", count), ("channels that are to turn", declared),
+             float(declared - count)),
         D=subject.width,
     )  # fmt: skip
 
@@ -265,8 +282,19 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         wanted = 1.0
         if declared.scaling == "yarn" and declared.factor > 1:
             wanted = 0.1 * math.log(declared.factor) + 1
-    with evaluating(subject):
-        found = seen(subject, draw, furthest=300)
+    last = None
+    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+        with evaluating(subject):
+            found = seen(subject, draw, furthest=300, call=call)
+        last = _length_of(subject, found, wanted)
+        if last.witness is not None or last.skipped:
+            return last
+    assert last is not None
+    return last
+
+
+def _length_of(subject: Rotary, found: Matrices, wanted: float) -> Outcome:
+    """The lengths that were seen against the one that is wanted."""
     channels = list(found.moving) or list(range(subject.width))
     lengths = found.matrix[:, channels].norm(dim=-1)
     if found.low:

@@ -7,22 +7,29 @@ positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are see
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from ..profile import unit_roundoff
 from ..programs.subjects import Rotary
+from .attention_tolerance import Recorder
 from .base import Draw
-from .calling import calm
+from .calling import calm, fresh
 from .tolerance import Rounding, rounding_of
 
-__all__ = ["REORDERED", "Point", "Reach", "alone", "fastest", "lengths_of", "matrices", "near",
-           "order_of", "point", "reach_of", "rotate_at", "tensor_of", "unit_words"]  # fmt: skip
+__all__ = ["FASTEST", "REORDERED", "Point", "Reach", "alone", "between", "fastest", "lengths_of",
+           "matrices", "may_be_faster", "near", "order_of", "point", "reach_of", "rotate_at",
+           "rounding_for", "speeds", "tensor_of", "unit_words"]  # fmt: skip
 
 Call = Callable[[Tensor, Tensor], Tensor]
 Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
 FURTHEST = 1 << 16
+STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between two positions: the last tells up to 1600 radians
+SHORT = (torch.bfloat16, torch.float16)
+LADDER = 1.1  # radians a position: the first pair of a ladder turns by one
+FASTEST = 64.0  # radians a position that coordinates of pixels reach, where nobody can tell
 REORDERED = "the channels come back in another order, the same at every position"
 FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
 
@@ -141,17 +148,73 @@ def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return matrix[0, 0].norm(dim=-1), stays
 
 
-def fastest(subject: Rotary, draw: Draw) -> float:
-    """The largest frequency, 1 at least, from how far unit vectors go in one step: at most π.
+def between(subject: Rotary) -> Rotary | None:
+    """Fresh code on positions that need not be whole; None where calls may leave something behind.
 
-    A vector turned by ω is 2 sin(ω/2) from where it was.  Whole positions tell ω up to 2π.
+    What is kept of a call at 0.5 is not to be met by others.
     """
-    low = subject.first
-    step = 1.0 if subject.whole else 2.0**-6
-    both = matrices(subject, subject.turn, [point(subject, low), point(subject, low + step)], draw)
-    size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
-    chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
-    return max(1.0, float(2 * torch.asin(chord / 2).max()) / step)
+    if not subject.whole:
+        return subject
+    try:
+        other = fresh(subject)
+    except Exception:  # noqa: BLE001 (code may raise anything where it is built)
+        return None
+    if other is None and subject.module is not None:
+        return None
+    return replace(other or subject, whole=False)
+
+
+def speeds(subject: Rotary, draw: Draw) -> Tensor:
+    """By how much the vector of each channel turns with a position, or less: (D,).
+
+    A vector turned by a step s is 2 sin(ωs/2) from where it was, so that a step tells ω up to π/s,
+    and less than ω beyond.  So shorter and shorter steps are asked, also of code on whole
+    positions, of a fresh one: some takes others; what refuses or rounds them is known up to π.
+    """
+    found = torch.zeros(subject.width, dtype=torch.float64)
+    other = between(subject)
+    noise = 4 * rounding_of(draw.dtype).turning
+    for step in STEPS:
+        code = subject if step == 1 else other
+        if code is None:
+            break
+        points = [point(code, subject.first), point(code, subject.first + step)]
+        for call in dict.fromkeys((code.turn, code.turn_key)):
+            try:
+                both = matrices(code, call, points, draw)
+            except Exception:
+                if step == 1:
+                    raise
+                return found  # positions are whole
+            size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
+            chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
+            angle = 2 * torch.asin(chord / 2).amax(0) - (noise if step < 1 else 0.0)
+            found = torch.maximum(found, angle / step)
+    return found
+
+
+def fastest(subject: Rotary, draw: Draw) -> float:
+    """The largest frequency, 1 at least, as far as `speeds` tells it."""
+    return max(1.0, float(speeds(subject, draw).max()))
+
+
+def may_be_faster(subject: Rotary, draw: Draw) -> bool:
+    """Whether pairs may turn by more than a half turn with each position, and nobody can tell.
+
+    That is so of code on whole positions alone: there ω and ω + 2π are the same.  Where all pairs
+    turn by a radian at most, as in the ladders in use, they are taken to do just that.
+    """
+    if not subject.whole or float(speeds(subject, draw).max()) <= LADDER:
+        return False
+    other = between(subject)
+    if other is None:
+        return True
+    points = [point(subject, subject.first), point(subject, subject.first + 0.5)]
+    try:
+        both = matrices(other, other.turn, points, draw)
+    except Exception:  # noqa: BLE001 (code on whole positions may raise anything)
+        return True
+    return float((both[1] - both[0]).abs().max()) <= 4 * rounding_of(draw.dtype).turning
 
 
 def unit_words(channel: int, width: int) -> list[int] | str:
@@ -161,6 +224,16 @@ def unit_words(channel: int, width: int) -> list[int] | str:
     return f"1 in channel {channel} of {width}, 0 elsewhere"
 
 
-def rounding(draw: Draw) -> Rounding:
-    """The rounding of the draw's dtype."""
-    return rounding_of(draw.dtype)
+def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
+    """The rounding of the coarsest format in which the code computes, which may be its own.
+
+    Code may turn float32 data in bfloat16.  Positions and angles count as of float32 all the same.
+    """
+    x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+    unit = unit_roundoff(draw.dtype)
+    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+        with Recorder() as recorder:
+            rotate_at(subject, call, x, [point(subject, subject.first)], draw)
+        unit = max(unit, recorder.unit)
+    short = (one for one in SHORT if unit_roundoff(one) == unit)
+    return rounding_of(next(short, draw.dtype))

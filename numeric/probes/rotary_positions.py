@@ -17,9 +17,10 @@ from .rotary_matrices import (
     point,
     reach_of,
     rotate_at,
+    rounding_for,
     tensor_of,
 )
-from .tolerance import Rounding, rounding_of
+from .tolerance import Rounding
 
 __all__: list[str] = []
 
@@ -32,7 +33,7 @@ def turned_by(rounding: Rounding, omega: float, at: Point, size: float) -> float
 @probe("sees-positions", "rotary")
 def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
     """One vector by itself at several positions, and in all tokens of one row."""
-    rounding, steps = rounding_of(draw.dtype), (0, 1, 3, 37)
+    rounding, steps = rounding_for(subject, draw), (0, 1, 3, 37)
     with evaluating(subject):
         reach = reach_of(subject, draw)
         points = [point(subject, reach.low + s) for s in steps if reach.has(reach.low + s)]
@@ -79,7 +80,7 @@ IDS = (
 @probe("follows-its-ids", "rotary")
 def follows_its_ids(subject: Rotary, draw: Draw) -> Outcome:
     """Tokens with their ids, in rows: as each token gives by itself, and in another order."""
-    rounding, worst, bound = rounding_of(draw.dtype), 0.0, 0.0
+    rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
         for salt, (words, rows) in enumerate(IDS):
@@ -96,7 +97,8 @@ def follows_its_ids(subject: Rotary, draw: Draw) -> Outcome:
                 for b in range(batch):
                     for t in range(count):
                         here = slice(b, b + 1), slice(None), slice(t, t + 1)
-                        single = calm(call, x[here], ids[b : b + 1, t : t + 1])[0, :, 0]
+                        one = x[here].contiguous(), ids[b : b + 1, t : t + 1].contiguous()
+                        single = calm(call, *one)[0, :, 0]
                         place = int((order.cpu() == t).nonzero()[0])
                         size = float(x[here].double().norm(dim=-1).max())
                         size = max(size, float(single.norm(dim=-1).max().nan_to_num()))
@@ -150,7 +152,7 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
     """One coordinate changed, the others kept."""
     if subject.axes < 2:
         return not_asked("its positions have one axis")
-    least, bound = float("inf"), 2 * rounding_of(draw.dtype).turning
+    least, bound = float("inf"), 2 * rounding_for(subject, draw).turning
     with evaluating(subject):
         reach = reach_of(subject, draw)
         starts = [point(subject, reach.low), point(subject, reach.low + 2)]
@@ -186,7 +188,7 @@ def equal_axes_are_one(subject: Rotary, draw: Draw) -> Outcome:
     """Positions (p, .., p) against positions p, where the code takes those too."""
     if subject.axes < 2:
         return not_asked("its positions have one axis")
-    rounding = rounding_of(draw.dtype)
+    rounding = rounding_for(subject, draw)
     with evaluating(subject):
         reach = reach_of(subject, draw)
         # Sizes that are all different: positions (B, T) read as (T, axes) do not fit them.
@@ -197,7 +199,7 @@ def equal_axes_are_one(subject: Rotary, draw: Draw) -> Outcome:
         ids = torch.stack((ids, ids.flip(0)))
         try:
             one = calm(subject.turn, x, ids)
-            single = calm(subject.turn, x[1:, :, 1:2], ids[1:, 1:2])
+            single = calm(subject.turn, x[1:, :, 1:2].contiguous(), ids[1:, 1:2].contiguous())
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             return not_asked(f"it takes no positions of one axis ({type(error).__name__})")
         omega = fastest(subject, draw)

@@ -20,7 +20,7 @@ from ..rotary_precision.extraction import (
     turned_units,
 )
 from .base import Draw
-from .rotary_matrices import matrices, order_of, point, reach_of
+from .rotary_matrices import matrices, order_of, point, reach_of, speeds
 from .tolerance import Rounding, rounding_of
 
 __all__ = ["Matrices", "Read", "block_of", "ladders_of", "leak", "pairings", "read", "seen"]
@@ -36,7 +36,8 @@ class Matrices:
     ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
     many times longer they become.  ``low``: the first position; ``why`` no further ones.
     ``reordered``: channels came back in another order, the same at every position, and are here in
-    the order in which they went in.
+    the order in which they went in.  ``speeds``: by how much each channel turns with a position,
+    at least: (D,).
     """
 
     matrix: Tensor
@@ -46,6 +47,7 @@ class Matrices:
     low: int
     rounding: Rounding
     why: str
+    speeds: Tensor
     reordered: bool = False
 
 
@@ -92,7 +94,7 @@ def seen(
         length = 1.0
         rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
     return Matrices(matrix, torch.tensor(found), moving, length, reach.low, rounding, reach.why,
-                    order is not None)  # fmt: skip
+                    speeds(subject, draw), order is not None)  # fmt: skip
 
 
 def pairings(width: int, start: int, axes: int) -> dict[str, list[tuple[Tensor, Tensor]]]:
@@ -145,7 +147,25 @@ def read(found: Matrices, subject: Rotary, layout: str | None = None) -> Read | 
         for pair in ways[name]:
             if bool(rows[1:2].all()) and float(leak(found.matrix[rows], pair).max()) <= allowed:
                 return _read(found, pair, name)
-    return None
+    mixed = partners(found, allowed) if bool(rows[1:2].all()) else None
+    if mixed is None or float(leak(found.matrix[rows], mixed).max()) > allowed:
+        return None
+    gaps = {int(b - a) for a, b in zip(*mixed, strict=True)}
+    return _read(found, mixed, "half" if gaps == {subject.width // 2} else "as seen")
+
+
+def partners(found: Matrices, allowed: float) -> tuple[Tensor, Tensor] | None:
+    """The pairs in which channels are mixed, where each is mixed with one other; else None.
+
+    So the pairs of a half-split head are found of which only some turn.
+    """
+    size = found.matrix.nan_to_num().abs().amax(0)
+    size.fill_diagonal_(0.0)
+    mixed = torch.maximum(size, size.T) > allowed
+    if not found.moving or bool((mixed.sum(-1)[list(found.moving)] != 1).any()):
+        return None
+    first, second = mixed.triu(1).nonzero().unbind(-1)
+    return (first, second) if 2 * len(first) == len(found.moving) else None
 
 
 def _read(found: Matrices, pair: tuple[Tensor, Tensor], layout: str) -> Read:
@@ -163,7 +183,8 @@ def _read(found: Matrices, pair: tuple[Tensor, Tensor], layout: str) -> Read:
     )  # fmt: skip
     eta = math.asin(min(1.0, found.rounding.turning))
     row = int((found.positions == 1).nonzero()[0])
-    upper = turned.angles[row].abs() + eta
+    # an angle at 1 is known up to whole turns
+    upper = torch.maximum(turned.angles[row].abs() + eta, found.speeds[pair[0]])
     off = found.rounding.angle(found.positions.double()[:, None], upper) + eta
     rows = turned.angles.isfinite().all(1)
     known = Turned(turned.positions[rows], turned.angles[rows], turned.away[rows],

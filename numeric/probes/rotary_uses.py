@@ -9,8 +9,7 @@ from ..programs.finding import Seen
 from ..programs.subjects import Rotary
 from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
 from .calling import calm, evaluating, plain
-from .rotary_matrices import Reach, fastest, point, reach_of, tensor_of
-from .tolerance import rounding_of
+from .rotary_matrices import Reach, fastest, point, reach_of, rounding_for, tensor_of
 
 __all__: list[str] = []
 
@@ -31,7 +30,7 @@ def turned_once(subject: Rotary, draw: Draw) -> Outcome:
     """One vector as query, key and value, against each turned by itself."""
     if subject.all_three is None:
         return not_asked("no code was given that turns queries, keys and values together")
-    rounding, worst, bound = rounding_of(draw.dtype), 0.0, 0.0
+    rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
         places = [reach.low + p for p in (0, 1, 5) if reach.has(reach.low + p)]
@@ -72,7 +71,7 @@ def shift_of_cached_keys(subject: Rotary, draw: Draw) -> Outcome:
     """Keys turned at p and shifted by s against keys turned at p + s."""
     if subject.shift is None:
         return not_asked("no code was given that shifts keys which are turned already")
-    rounding, worst, bound = rounding_of(draw.dtype), 0.0, 0.0
+    rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
     shifts = (1, 7, -1, -3, 100, -90)
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
@@ -112,7 +111,7 @@ def cache_keeps_its_positions(subject: Rotary, draw: Draw) -> Outcome:
     """Every key of a longer and longer cache, against its raw key turned where it stands."""
     if subject.evict is None:
         return not_asked("no code was given that keeps keys in a cache")
-    rounding, worst, bound, evicted = rounding_of(draw.dtype), 0.0, 0.0, 0
+    rounding, worst, bound, evicted = rounding_for(subject, draw), 0.0, 0.0, 0
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
         for count in (1, 2, 3, 5, 6, 9, 20, 70, 300):
@@ -161,7 +160,7 @@ def conversion_keeps_scores(subject: Rotary, draw: Draw) -> Outcome:
     other = subject.converts_to
     if subject.convert is None or other is None:
         return not_asked("no code was given that converts projections to another layout")
-    rounding = rounding_of(draw.dtype)
+    rounding = rounding_for(subject, draw)
     heads, width = subject.heads, subject.width
     embed = heads * width
     with evaluating(subject):

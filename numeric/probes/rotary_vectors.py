@@ -14,10 +14,10 @@ from .rotary_matrices import (
     order_of,
     point,
     reach_of,
+    rounding_for,
     tensor_of,
     unit_words,
 )
-from .tolerance import rounding_of
 
 __all__: list[str] = []
 
@@ -25,7 +25,7 @@ __all__: list[str] = []
 @probe("linear", "rotary")
 def linear(subject: Rotary, draw: Draw) -> Outcome:
     """turn(2x − 3y) = 2 turn(x) − 3 turn(y) for whole numbers, of which no dtype loses any."""
-    rounding, count = rounding_of(draw.dtype), 3
+    rounding, count = rounding_for(subject, draw), 3
     with evaluating(subject):
         reach = reach_of(subject, draw)
         places = [p for p in (reach.low, reach.low + 1, reach.low + 5) if reach.has(p)]
@@ -71,7 +71,7 @@ def identity_at_zero(subject: Rotary, draw: Draw) -> Outcome:
     with evaluating(subject):
         if not reach_of(subject, draw).has(0):
             return not_asked(f"its positions start at {subject.first}")
-        eta, worst, bound = rounding_of(draw.dtype).turning, 0.0, 0.0
+        eta, worst, bound = rounding_for(subject, draw).turning, 0.0, 0.0
         for call in dict.fromkeys((subject.turn, subject.turn_key)):
             found = matrices(subject, call, [point(subject, 0)], draw)[0]
             order = order_of(found, 2 * eta)
@@ -105,7 +105,7 @@ def every_head_alike(subject: Rotary, draw: Draw) -> Outcome:
     """One vector in every head; as many tokens as heads, and another number of tokens."""
     if subject.heads < 2:
         return not_asked("it has one head")
-    eta, worst, bound = rounding_of(draw.dtype).turning, 0.0, 0.0
+    eta, worst, bound = rounding_for(subject, draw).turning, 0.0, 0.0
     with evaluating(subject):
         reach = reach_of(subject, draw)
         for count in (1, subject.heads, subject.heads + 3):

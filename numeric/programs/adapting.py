@@ -13,15 +13,17 @@ from typing import Any
 import torch
 
 from .adapters import additive, attention, bias, layer, mask, rotary
-from .adapters.building import code_of, place_of
+from .adapters.building import code_of
 from .adapters.code import Code, DoesNotFit, Options
 from .adapters.roles import parameters
+from .adapters.sources import place_of
 from .adapters.transformers import is_config, of_config
-from .declared import Declared, DeclaredAdditive, DeclaredAttention, DeclaredBias, DeclaredRotary
-from .running import CodeFault, limited
+from .declared import Declared, declares, sizes_declared
+from .no_adapter import NoAdapter
+from .running import CodeFault, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 
-__all__ = ["ADAPTERS", "NoAdapter", "adapt"]
+__all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt"]
 
 ADAPTERS: dict[str, Callable[[Code], Subject]] = {
     "rotary": rotary.fit, "attention": attention.fit, "bias": bias.fit,
@@ -35,27 +37,11 @@ WORDS = {
     "additive": r"sinusoid|position|pos_?enc|pos_?emb|timing|^pe$",
     "mask": r"mask|causal",
 }  # fmt: skip
-KIND_OF = {DeclaredRotary: "rotary", DeclaredAttention: "attention", DeclaredBias: "bias",
-           DeclaredAdditive: "additive"}  # fmt: skip
 SECONDS = 60.0
-EXAMPLE = """def subject():
-    from attnproof.numeric.programs.subjects import Rotary
-    return Rotary(name="mine", turn=lambda x, positions: my_rope(x, positions), width=64)"""
 
 
-class NoAdapter(TypeError):
-    """No adapter fits; ``tried`` says of each why not."""
-
-    def __init__(self, name: str, place: str, tried: Mapping[str, str]) -> None:
-        self.name = name
-        self.tried = dict(tried)
-        told = "\n".join(f"  {kind}: {why}" for kind, why in tried.items())
-        super().__init__(
-            f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{told}\n"
-            "Say what it is (kind=..), the order of its axes (order='bthd'), its sizes (width=.., "
-            "heads=.., embed=..), or arguments it must be given (arguments={..}, settings={..}); "
-            f"or write a function without arguments that returns how it is called:\n{EXAMPLE}"
-        )
+class OtherKind(ValueError):
+    """The code is of another kind than what was asked for, or declared."""
 
 
 def adapt(
@@ -72,7 +58,8 @@ def adapt(
     of `Options` (``order="bthd"``, ``width=64``, ``table=..``, ``arguments={..}``), and fields of
     the subject (``axes=2``, ``shift=..``), which are set.
 
-    Raises ``NoAdapter``, and ``CodeFault`` where the code does not end.
+    Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
+    ``CodeFault`` where it does not end.
 
     >>> adapt(lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).kind
     'attention'
@@ -80,20 +67,25 @@ def adapt(
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}")
     options, set_later = _options(more)
-    kind = kind or (_kind_declared(declared) if declared is not None else None)
+    if declared is not None:
+        options = replace(options, likely=sizes_declared(declared))
+    likely = kind or (declares(declared)[0] if declared is not None else None)
     said = io.StringIO()
     with (
         contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
         torch.random.fork_rng(devices=[]), torch.no_grad(), limited(SECONDS),
     ):  # fmt: skip
-        torch.manual_seed(0)
-        subject = _adapted(thing, kind, name, options)
+        seeded(0)
+        subject = _adapted(thing, likely, name, options)
+    if kind is not None and kind != subject.kind:
+        raise OtherKind(f"{subject.name} is {subject.kind} code, and {kind} code was asked for")
     changed = dict(set_later)
     if name:
         changed["name"] = name
     if declared is not None:
-        if not any(f.name == "declared" for f in fields(subject)):
-            raise ValueError(f"nothing is declared of {subject.kind} code; got {declared}")
+        if subject.kind not in declares(declared):
+            raise OtherKind(f"{subject.name} is {subject.kind} code, and what is declared is "
+                            f"declared of {' or '.join(declares(declared))} code")  # fmt: skip
         changed["declared"] = declared
     return _with(subject, changed)
 
@@ -124,14 +116,8 @@ def _options(more: Mapping[str, Any]) -> tuple[Options, dict[str, Any]]:
     return Options(**{key: value for key, value in more.items() if key in known}), later
 
 
-def _kind_declared(declared: Declared) -> str:
-    return KIND_OF[type(declared)]
-
-
 def _adapted(thing: Any, kind: str | None, name: str, options: Options) -> Subject:
     if isinstance(thing, Subject):
-        if kind is not None and kind != thing.kind:
-            raise ValueError(f"{thing.name} is {thing.kind} code, and {kind} was asked for")
         return thing
     if is_config(thing):
         settings = options.settings if inspect.isclass(thing) else {"config": thing}
@@ -179,9 +165,16 @@ def _first(code: Code, kind: str | None) -> Subject:
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
-        said = "its names say so" if one in named else "calls as such code work"
+        if one == "layer" and named and not _weighs(code):
+            tried[one] = (f"almost anything can be called as layer code, and its names say "
+                          f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip
+            continue
+        said = "its names say so" if one in named else "called as such code is, it works" + (
+            f", and as {' or '.join(named)} code, which its names say, it cannot be called"
+        ) * bool(named)
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
-    raise NoAdapter(code.name, code.place, tried)
+    raise NoAdapter(code.name, code.place, tried, kind or next(iter(named), "") or _like(code),
+                    asked=bool(kind))  # fmt: skip
 
 
 ROUNDINGS = 64  # a sum of a few turned numbers; what is not linear is off by more in float32
@@ -201,6 +194,11 @@ def _turns(subject: Rotary) -> bool:
     return bool((whole - parts).abs().max() <= allowed)
 
 
+def _weighs(code: Code) -> bool:
+    """Whether it has weights, as layers have that are named after a part of them."""
+    return code.module is not None and any(True for _ in code.module.parameters())
+
+
 def _named(code: Code) -> list[str]:
     """Kinds that the names say, by the name of the code first, then of its parameters."""
     own = f"{code.name.rsplit('.', 1)[-1]} {type(code.call).__name__}"
@@ -214,6 +212,19 @@ def _named(code: Code) -> list[str]:
     if re.search(r"\b(q|query)\b.*\bv|value\b", given) and "rotary" not in found:
         found.insert(0, "attention")
     return list(dict.fromkeys(found))
+
+
+def _like(code: Code) -> str:
+    """The kind that its parameters are most like, of code whose names say nothing."""
+    try:
+        roles = {one.role for one in parameters(code.call)}
+    except DoesNotFit:
+        roles = set()
+    if {"query", "key"} <= roles:
+        return "attention"
+    if "positions" in roles and "tokens" in roles:
+        return "rotary"
+    return "mask" if roles & {"length", "keys"} else "layer"
 
 
 def _of_factory(thing: Any) -> Any:

@@ -6,11 +6,14 @@ the declared one.  So what is declared is written down, and compared.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 __all__ = ["DECLARED", "Declared", "DeclaredAdditive", "DeclaredAttention", "DeclaredBias",
-           "DeclaredRotary", "parse"]  # fmt: skip
+           "DeclaredRotary", "declares", "parse", "require_sound", "sizes_declared"]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,38 @@ DECLARED: dict[str, type[Any]] = {
 }  # fmt: skip
 
 
+ABOUT: dict[type[Any], tuple[str, ...]] = {
+    DeclaredRotary: ("rotary",), DeclaredAttention: ("attention", "mask", "layer"),
+    DeclaredBias: ("bias",), DeclaredAdditive: ("additive",),
+}  # fmt: skip
+
+
+def declares(declared: Declared | str) -> tuple[str, ...]:
+    """The kinds of code of which this can be declared, the likeliest first.
+
+    >>> declares("mask:causal"), declares(DeclaredRotary())
+    (('mask',), ('rotary',))
+    """
+    if isinstance(declared, str):
+        return ("mask",) if declared.startswith("mask") else declares(parse(declared))
+    return ABOUT[type(declared)]
+
+
+def sizes_declared(declared: Declared) -> dict[str, int]:
+    """The sizes with which code is called, and built, that takes any.
+
+    >>> sizes_declared(DeclaredBias(slopes=(0.5, 0.25))), sizes_declared(DeclaredRotary(width=64))
+    ({'heads': 2}, {'width': 64})
+    """
+    found: dict[str, int | None] = {}
+    if isinstance(declared, DeclaredRotary):
+        width = declared.width
+        found["width"] = width if width is None or width % 2 == 0 else width + 1
+    if isinstance(declared, DeclaredBias):
+        found["heads"] = declared.heads or (len(declared.slopes) if declared.slopes else None)
+    return {name: size for name, size in found.items() if size is not None}
+
+
 def parse(text: str) -> Declared:
     """What a text such as ``rope:base=500000,layout=half`` declares.
 
@@ -100,18 +135,28 @@ def parse(text: str) -> Declared:
     """
     name, _, rest = text.partition(":")
     if name not in DECLARED:
-        raise ValueError(f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}")
+        raise ValueError(f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
+                         f"{_nearest(name, DECLARED)}")  # fmt: skip
     cls = DECLARED[name]
     known = {f.name: str(f.type) for f in fields(cls)}
     values: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in rest.split(","))):
         key, has, value = part.partition("=")
         if key not in known:
-            raise ValueError(f"{name} declares {', '.join(known)}; got {key!r} in {text!r}")
+            raise ValueError(f"{name} declares {', '.join(known)}; got {key!r} in {text!r}"
+                             f"{_nearest(key, known)}")  # fmt: skip
         values[key] = _read(known[key], value if has else "true", part)
     made: Declared = cls(**values)
-    _check(made, text)
+    try:
+        require_sound(made)
+    except ValueError as error:
+        raise ValueError(f"{error}; it came in {text!r}") from None
     return made
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=2, cutoff=0.5)
+    return f"; nearest: {', '.join(near)}" if near else ""
 
 
 def _read(kind: str, value: str, part: str) -> Any:
@@ -138,9 +183,32 @@ CHOICES = {
 }
 
 
-def _check(made: Declared, text: str) -> None:
+# What is counted or multiplied with is above 0; numbers that are added are anything finite.
+ABOVE_ZERO = ("base", "width", "factor", "low", "high", "fast", "slow", "length", "window",
+              "groups", "heads", "buckets", "distance")  # fmt: skip
+
+
+def require_sound(made: Declared) -> None:
+    """Refuse what no code can be.  Raises ``ValueError`` with the field, what came, and why.
+
+    >>> require_sound(DeclaredRotary(base=-1.0))
+    Traceback (most recent call last):
+    ValueError: base is above 0; got -1.0
+    """
     for name, allowed in CHOICES.items():
         value = getattr(made, name, allowed[0])
         if value not in allowed:
-            told = ", ".join(str(a) for a in allowed if a)
-            raise ValueError(f"{name} is one of {told}; got {value!r} in {text!r}")
+            words = [a for a in allowed if a]
+            near = _nearest(str(value), words)
+            raise ValueError(f"{name} is one of {', '.join(words)}; got {value!r}{near}")
+    for f in fields(made):
+        value = getattr(made, f.name)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if not all(math.isfinite(n) for n in numbers if isinstance(n, int | float)):
+            raise ValueError(f"{f.name} is finite; got {value!r}")
+        if f.name in ABOVE_ZERO and value is not None and value <= 0:
+            raise ValueError(f"{f.name} is above 0; got {value!r}")
+    if isinstance(made, DeclaredRotary) and made.scaling in ("yarn", "llama3"):
+        told = f"scaling {made.scaling} wants original, the length before scaling"
+        if made.frequencies is None and made.original <= 0:
+            raise ValueError(f"{told}; got {made.original}")

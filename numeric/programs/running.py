@@ -15,11 +15,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["CodeFault", "Ran", "guarded", "limited", "shapes"]
+from .settings import given_back
+
+__all__ = [
+    "WANTS_DEVICE", "CodeFault", "Ran", "guarded", "limited", "seeded", "shapes", "wants_device",
+]  # fmt: skip
 
 NEEDS_DEVICE = ("not compiled with cuda", "no nvidia driver", "no cuda gpus", "cuda error",
                 "cuda is not available", "is_cuda", "must be on cuda", "cuda out of memory",
                 "requires cuda", "active drivers", "flash_attn")  # fmt: skip
+
+WANTS_DEVICE = (
+    "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
+    "(x.device), or run the check where there is one."
+)
+
+
+def wants_device(text: str) -> bool:
+    """Whether this is what code says that finds no accelerator."""
+    return any(word in text.lower() for word in NEEDS_DEVICE)
 
 
 class CodeFault(RuntimeError):
@@ -42,6 +56,18 @@ class Ran:
 
     value: Any
     said: str
+
+
+def seeded(seed: int) -> None:
+    """``torch.manual_seed``, where there is no accelerator without what it does for those.
+
+    It keeps a list of seeds, each with a stack of calls, for every kind of device that may be
+    used later; a check seeds some hundred times.
+    """
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 class _TooLong(BaseException):
@@ -114,7 +140,7 @@ def guarded(
     inputs_stay: bool = True,
     **named: Any,
 ) -> Ran:
-    """Call code and hold it to what was wanted of the result.
+    """Call code and hold it to what was wanted of the result; torch is set as before afterwards.
 
     ``shape``: the one wanted.  ``tensor``: that a tensor was wanted; ``finite``: without NaN or
     infinity; ``inputs_stay``: that the tensors given are what they were before.
@@ -134,7 +160,10 @@ def guarded(
         return CodeFault(what, f"{called}; {text}", said.getvalue())
 
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), limited(seconds):
+        with (
+            given_back(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
+            limited(seconds),
+        ):  # fmt: skip
             value = call(*given, **named)
     except CodeFault as error:
         raise fault(error.what, str(error)) from None
@@ -157,11 +186,8 @@ def guarded(
 def _raised(error: BaseException) -> tuple[str, str]:
     text = " ".join(str(error).split())[:400]
     told = f"it raised {type(error).__name__}: {text}".rstrip(": ")
-    if any(word in text.lower() for word in NEEDS_DEVICE):
-        return "device", (
-            f"{told}.  This code asks for a CUDA device, and was run without one.  Take the device "
-            "from its inputs (x.device), or run the check where there is one."
-        )
+    if wants_device(text):
+        return "device", f"{told}.  {WANTS_DEVICE}"
     what_next = "Run that call by itself to see where, or say how it is to be called."
     return "raised", f"{told}.  {what_next}"
 

@@ -38,6 +38,9 @@ class Subject:
     ``module`` is the module behind it, if there is one: it is cast, and switched between training
     and evaluation.  ``paths`` are other ways to the same result, by name, with the signature of
     the main call.  ``adapted`` says in words how the code is called.
+    ``given`` names what the code is handed and does not make itself, with what was made for it:
+    "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
+    out.  No law takes these for properties of the code.
     """
 
     kind: ClassVar[str] = ""
@@ -47,6 +50,7 @@ class Subject:
     paths: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict)
     source: str = ""
     adapted: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,7 @@ class Rotary(Subject):
     ``convert``: projections of queries and keys (E_out, E_in) each, heads -> the same for code of
     the layout ``converts_to``, written as a Rotary of its own.
     ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions.
+    ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
     ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
     """
 
@@ -90,6 +95,7 @@ class Rotary(Subject):
     converts_to: Rotary | None = None
     cosines: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     running: Callable[[Tensor], Tensor] | None = None
+    any_width: bool = False
 
     @property
     def turn_key(self) -> Callable[[Tensor, Tensor], Tensor]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from ..devices import chosen
+from ..threads import one_thread
 from .faults import Checked, checked
 from .formats import FORMATS
 from .limits import BASES, SHIFTS, Break, Collision, Drift, breaks, collision, drift
@@ -62,14 +62,3 @@ def survey(
             tuple(drift(dtype, base, pairs) for dtype in DTYPES for base in BASES),
             tuple(one for form in (FORMATS[0], FORMATS[4]) for one in checked(drawn, form)),
         )  # fmt: skip
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Arrays of this size are computed faster by one thread than by several."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -7,6 +7,7 @@ at random inputs, with the program's own parameters, and compared with the code.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,15 +17,18 @@ from attnproof.symbolic.scalars import length_value
 
 from ..torch_reading import TorchReading
 from .operations import Notes
+from .operations.reading import NARROW
 
 __all__ = ["FUNCTIONS", "disagreement"]
 
+WHOLE = (*NARROW, torch.int32, torch.uint32, torch.uint64)
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "erf": torch.erf, "trunc": torch.trunc, "floor": torch.floor, "ceil": torch.ceil,
     "round": torch.round, "softplus": torch.nn.functional.softplus,
     "mish": torch.nn.functional.mish,
     "elu": torch.nn.functional.elu, "leaky_relu": torch.nn.functional.leaky_relu,
     "hardswish": torch.nn.functional.hardswish,
+    **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
 }  # fmt: skip
 # Code computes in float32 inside, tables among it; the term is evaluated in float64.  A reading
 # that is wrong in an operation is off by the size of the numbers.
@@ -44,7 +48,8 @@ def disagreement(
         name: x.double() if x.is_floating_point() else x
         for name, x in zip(names, inputs, strict=True)
     }
-    values |= {name: tensor.double() for name, tensor in tables.items()}
+    values |= {name: tensor if tensor.dtype == torch.bool else tensor.double()
+               for name, tensor in tables.items()}  # fmt: skip
     values |= FUNCTIONS
     values |= notes.constants
     values |= {name: _rows(table, axis) for name, (table, axis) in notes.rows.items()}
@@ -70,7 +75,8 @@ def disagreement(
     return ""
 
 
-def _rows(table: Tensor, axis: int) -> Callable[[Tensor], Tensor]:
-    """The rows of a table along an axis, as a function of their places."""
-    rows = table.detach().double().movedim(axis, 0)
-    return lambda place: rows[torch.as_tensor(place).long()]
+def _rows(table: Tensor, axes: int | tuple[int, ...]) -> Callable[..., Tensor]:
+    """The rows of a table along an axis, or along several, as a function of their places."""
+    along = (axes,) if isinstance(axes, int) else axes
+    rows = table.detach().double().movedim(along, tuple(range(len(along))))
+    return lambda *places: rows[tuple(torch.as_tensor(place).long() for place in places)]

@@ -10,19 +10,24 @@ import torch
 from torch import Tensor, nn
 
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .windows import places_of, window_of
 
 __all__ = ["Call", "calls_of", "symbolic"]
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its name in laws, the code, example inputs, and the letter of each axis."""
+    """One call: its name in laws, the code, example inputs, and the letter of each axis.
+
+    ``where`` says of which settings it is a call, beside the lengths of its inputs.
+    """
 
     name: str
     code: Callable[..., Tensor]
     inputs: tuple[Tensor, ...]
     letters: tuple[str, ...]
     modules: tuple[nn.Module, ...] = ()
+    where: tuple[str, ...] = ()
 
 
 def _modules(subject: Subject) -> tuple[nn.Module, ...]:
@@ -30,7 +35,7 @@ def _modules(subject: Subject) -> tuple[nn.Module, ...]:
 
 
 def calls_of(subject: Subject) -> tuple[Call, ...]:
-    """What can be traced of this code; nothing for code that makes windows."""
+    """What can be traced of this code; of a window, what a module makes for the one it has."""
     used = _modules(subject)
     if isinstance(subject, Rotary):
         return _rotary(subject, used)
@@ -44,6 +49,11 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
         return (Call("call", subject.call, (x,), ("B n E",), used),)
     if isinstance(subject, Bias) and subject.bias is not None:
         return (_counted("biased", subject.bias, used),)
+    if isinstance(subject, Bias):
+        made = window_of(subject)
+        return () if made is None else (
+            Call("windowed", made.bias, (), (), (made.module,), (f"window = {made.sizes}",)),
+        )  # fmt: skip
     if isinstance(subject, Mask):
         return (_counted("masked", subject.mask, used),)
     return ()
@@ -80,7 +90,7 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
 def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     found = []
     if subject.layer is not None:
-        x = torch.randn(3, 5, subject.embed)
+        x = torch.randn(3, places_of(subject.module) or 5, subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used))
     if subject.attend is not None:
         width, attend = subject.width or 8, subject.attend
@@ -90,7 +100,7 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
         def on_three(a: Tensor, b: Tensor, c: Tensor) -> Any:
             return attend(a, b, c, None)
 
-        found.append(Call("attend", on_three, (q, k, v), ("B H n D", "B G n D", "B G n D"), used))
+        found.append(Call("attend", on_three, (q, k, v), ("B H r D", "B G n D", "B G n D"), used))
     return tuple(found)
 
 

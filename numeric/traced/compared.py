@@ -1,10 +1,21 @@
-"""A graph that was read, compared with its code at the sizes of the trace and at others."""
+"""A graph that was read, compared with its code at the sizes of the trace and at others.
+
+Code may also ask whether gradients are wanted, or how its input lies in memory, and the graph is
+one of its branches; and parameters may be ones and zeros, for which much is equal.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.export.graph_signature import OutputKind
 
+from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import positions, real
 
 from .agreement import disagreement
@@ -12,7 +23,11 @@ from .calls import Call
 from .operations import Unread
 from .stating import Axes, Graph
 
-__all__ = ["wrong_reading"]
+__all__ = ["CHANGES", "gives_otherwise", "result_of", "wrong_reading"]
+
+CALLS = 4  # how often a call is made again
+CHANGES = "a later call of the code gives something else for the same input"
+COARSE_AGAIN = 1e-4  # sums of the same numbers, perhaps in another order
 
 
 def wrong_reading(graph: Graph, axes: Axes) -> str:
@@ -28,34 +43,151 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         term = graph.on(values)(*inputs)
     except (Unread, ValueError) as error:
         return str(error)
-    tables = {graph.tables[name]: value for name, value in graph.exported.values.items()}
-    for tried in (graph.call.inputs, _of_other_sizes(graph.call, axes)):
-        sizes = {
-            length.data[0]: n
-            for own, x in zip(letters, tried, strict=True)
-            for length, n in zip((axes[c] for c in own), x.shape, strict=True)
-            if length.op == "size"
-        }  # fmt: skip
+    code, others = graph.call.code, _of_other_sizes(graph.call, axes)
+    own = graph.exported.values
+    plain = [(code, graph.call.inputs, own), (code, others, own)]
+    drawn = _drawn(graph)
+    if gives_otherwise(code, others, result_of(code, others)):
+        return CHANGES
+    for call, tried, tables in [*plain, (_run(graph, drawn), graph.call.inputs, drawn)]:
         try:
             with torch.no_grad():
-                wrong = disagreement(
-                    graph.call.code, term, names, tried, tables, graph.exported.operations,
-                    sizes, graph.program.notes,
-                )  # fmt: skip
+                wrong = _wrong(graph, axes, term, call, tried, tables)
         except Exception as error:  # noqa: BLE001 (no agreement was shown, whatever happened)
             told = " ".join(str(error).split())
             return f"it could not be compared with the code: {type(error).__name__}: {told}"
         if wrong:
             return wrong
+    for call, tried in ((_with_gradients(code), tuple(map(_apart, others))),
+                        (_of_trained(code), others)):  # fmt: skip
+        try:
+            with torch.no_grad():
+                wrong = _wrong(graph, axes, term, call, tried, own)
+        except Exception:  # noqa: BLE001 (code may take no inputs that do not lie in order)
+            continue
+        if wrong:
+            return wrong
     return ""
 
 
+def result_of(code: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Tensor | None:
+    """What some code gives, and None where it raises: torch.export tells what such code raises."""
+    try:
+        with torch.no_grad():
+            return code(*(x.clone() for x in inputs)).detach().double().clone()
+    except Exception:  # noqa: BLE001 (code may raise anything)
+        return None
+
+
+def gives_otherwise(
+    code: Callable[..., Tensor], inputs: Sequence[Tensor], before: Tensor | None
+) -> bool:
+    """Whether one of several calls gives something else than a call before.
+
+    A graph is of one call.  What code keeps in Python from one to the next is not in it.
+    """
+    for _ in range(CALLS):
+        now = result_of(code, inputs)
+        if before is None or now is None:
+            return now is not before
+        if now.shape != before.shape or not torch.allclose(
+            now, before, COARSE_AGAIN, COARSE_AGAIN, equal_nan=True
+        ):
+            return True
+    return False
+
+
+def _wrong(
+    graph: Graph, axes: Axes, term: Array, call: Callable[..., Tensor], inputs: tuple[Tensor, ...],
+    values: Mapping[str, Tensor],
+) -> str:  # fmt: skip
+    """What is wrong with the term at these inputs, with these numbers in the tables."""
+    sizes = {
+        length.data[0]: n
+        for told, x in zip(graph.call.letters, inputs, strict=True)
+        for length, n in zip((axes[c] for c in told.split()), x.shape, strict=True)
+        if length.op == "size"
+    }  # fmt: skip
+    tables = {graph.tables[name]: value for name, value in values.items()}
+    notes = graph.program.notes
+    kept = {id(graph.exported.values[name]): value for name, value in values.items()}
+    rows = {told: (kept.get(id(table), table), axis) for told, (table, axis) in notes.rows.items()}
+    names = [f"input_{k}" for k in range(len(inputs))]
+    return disagreement(
+        call, term, names, inputs, tables, graph.exported.operations, sizes,
+        replace(notes, rows=rows),
+    )  # fmt: skip
+
+
+def _drawn(graph: Graph) -> dict[str, Tensor]:
+    """Other numbers for the tables: what ones and zeros hide, these show.
+
+    Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
+    """
+    generator = torch.Generator().manual_seed(2)
+    return {
+        name: ((torch.rand(value.shape, generator=generator) + 0.5) / _width(value)).to(value.dtype)
+        if value.is_floating_point() else value
+        for name, value in graph.exported.values.items()
+    }  # fmt: skip
+
+
+def _width(table: Tensor) -> float:
+    return math.sqrt(table.shape[-1]) if table.dim() > 1 and table.shape[-1] else 1.0
+
+
+def _run(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
+    """The graph itself, with these numbers in its tables."""
+    program = graph.exported.program
+
+    def run(*inputs: Tensor) -> Tensor:
+        given = iter(x.clone() for x in inputs)
+        args: list[Any] = []
+        for spec in program.graph_signature.input_specs:
+            kind, name = graph.exported.roles[spec.arg.name]
+            if kind == "input":
+                args.append(next(given))
+            else:
+                stored = program.state_dict | program.constants
+                args.append(tables[name] if kind == "table" else stored[str(spec.target)])
+        kinds = [kept.kind for kept in program.graph_signature.output_specs]
+        found: Tensor = program.graph_module(*args)[kinds.index(OutputKind.USER_OUTPUT)]
+        return found
+
+    return run
+
+
+def _with_gradients(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def run(*inputs: Tensor) -> Tensor:
+        with torch.enable_grad():
+            return code(*inputs).detach()
+
+    return run
+
+
+def _of_trained(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The code on what comes from layers before it, through which gradients are wanted."""
+    def run(*inputs: Tensor) -> Tensor:
+        with torch.enable_grad():
+            given = (x.clone().requires_grad_() * 1 if x.is_floating_point() else x for x in inputs)
+            return code(*given).detach()
+
+    return run
+
+
+def _apart(x: Tensor) -> Tensor:
+    """The same numbers, kept in another order."""
+    return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
+
+
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
-    """Inputs like those of a call, every symbolic axis one longer."""
+    """Inputs like those of a call, every symbolic axis longer, no two by as much."""
     generator = torch.Generator().manual_seed(1)
+    sizes = dict.fromkeys(axes[c] for told in call.letters for c in told.split())
+    more = {n: place for place, n in enumerate((n for n in sizes if n.op == "size"), start=1)}
     found = []
     for told, x in zip(call.letters, call.inputs, strict=True):
-        shape = [n + (axes[letter].op == "size")
+        shape = [n + more.get(axes[letter], 0)
                  for letter, n in zip(told.split(), x.shape, strict=True)]  # fmt: skip
         if x.is_floating_point():
             found.append(torch.randn(shape, generator=generator, dtype=x.dtype))

@@ -16,10 +16,12 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
 from attnproof.symbolic.array import as_array
-from attnproof.symbolic.givens import Given, real
+from attnproof.symbolic.givens import Given, boolean, real
 
 from .guards import conditions_of
-from .patterns import pattern_of
+from .patterns import Pattern, pattern_of
+from .subgraphs import live
+from .trained import storage_of, storages_of_trained
 
 __all__ = ["Exported", "NotTraced", "exported"]
 
@@ -37,6 +39,7 @@ WHOLE = (
     aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
     aten.index_select.default, aten.complex.default, aten.cumsum.default,
 )  # fmt: skip
+WIDE = (torch.int32, torch.int64)  # whole numbers that do not wrap round
 
 
 class NotTraced(Exception):
@@ -134,7 +137,8 @@ def exported(
             fast = torch.backends.mha.get_fastpath_enabled()
             torch.backends.mha.set_fastpath_enabled(False)
             try:
-                program = export(wrapped, tuple(inputs), dynamic_shapes=(dynamic,), strict=False)
+                program = export(wrapped, tuple(inputs), strict=False,
+                                 dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
                 decompositions = default_decompositions()
                 for operation in WHOLE:
                     decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
@@ -143,7 +147,7 @@ def exported(
                 torch.backends.mha.set_fastpath_enabled(fast)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
-    return _read(program)
+    return _read(program, storages_of_trained(call, inputs))
 
 
 def _short(error: Exception) -> str:
@@ -162,7 +166,7 @@ class _Quiet:
         logging.getLogger("torch").setLevel(self.level)
 
 
-def _read(program: ExportedProgram) -> Exported:
+def _read(program: ExportedProgram, trained: Collection[int]) -> Exported:
     shapes: list[tuple[int | str, ...]] = []
     tables: dict[str, Given] = {}
     values: dict[str, Tensor] = {}
@@ -181,13 +185,15 @@ def _read(program: ExportedProgram) -> Exported:
         target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
         value = (program.state_dict if spec.kind == InputKind.PARAMETER or spec.persistent
                  else program.constants)[str(spec.target)]  # fmt: skip
-        roles[name], given = _table(target, value, tables)
+        if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trained:
+            value = nn.Parameter(value, requires_grad=False)
+        roles[name], given = _table(target, value, tables, kept=spec.kind == InputKind.BUFFER)
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
     guards = tuple((str(symbol), _guard(str(symbol), bounds))
                    for symbol, bounds in program.range_constraints.items())  # fmt: skip
-    return Exported(program, tuple(program.graph.nodes), tuple(shapes),
+    return Exported(program, live(program.graph), tuple(shapes),
                     guards, tables, values, roles, conditions_of(program))  # fmt: skip
 
 
@@ -207,22 +213,29 @@ def _guard(symbol: str, bounds: Any) -> str:
 
 
 def _table(
-    target: str, value: Tensor, taken: Collection[str]
+    target: str, value: Tensor, taken: Collection[str], *, kept: bool = False
 ) -> tuple[tuple[str, Any], Given | None]:
     """What a stored tensor is in the term: a recognised constant, or any numbers of its shape.
 
-    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.
+    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.  ``kept``: a buffer,
+    which may hold other numbers later.
     """
-    pattern = pattern_of(value)
+    pattern = pattern_of(value, target, kept=kept)
     if pattern is not None:
         return ("pattern", pattern), None
     name = "".join(c if c.isalnum() else "_" for c in target)
     while name in taken:
         name = f"{name}_"
-    if not value.dtype.is_floating_point:
-        number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
-        return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
-    return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
+    if value.dtype == torch.bool and value.ndim:
+        return ("table", name), boolean(*value.shape)
+    if value.dtype.is_floating_point or (value.dtype in WIDE and value.ndim):
+        return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
+    number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
+    if number and kept:
+        whole = as_array(int(value))
+        told = f"the buffer {target} is {whole!r}"
+        return ("pattern", Pattern(whole, lambda _: whole, told)), None
+    return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 
 
 class _NoTerm:

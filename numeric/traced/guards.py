@@ -19,7 +19,7 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
-__all__ = ["Binding", "conditions_of", "possible", "told"]
+__all__ = ["Binding", "alike", "conditions_of", "possible", "told"]
 
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST = 400, 40
@@ -48,6 +48,15 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
             if here != sympy.true:
                 found[_plain(here)] = None
     return tuple(found)
+
+
+def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
+    """Which letters stand for one length that is no literal number, as a condition."""
+    named = [(name, term) for name, term in letters.items() if number_of(term) is None]
+    return tuple(
+        "as many queries as keys" if {a, b} == {"n", "r"} else f"{a} = {b}"
+        for k, (a, term) in enumerate(named) for b, other in named[k + 1 :] if other is term
+    )  # fmt: skip
 
 
 def _symbol(term: Term) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .laws import TOKENS, Sides, law
+from .laws import TOKENS, Sides, each_alone, law
 from .laws_of_attention import causal_only
 
 __all__: list[str] = []
@@ -20,9 +20,8 @@ def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
 
 @law("rows-of-batch-apart", "layer", "call", x=TOKENS, y="real A n E")
 def call_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The first rows of a larger batch are what they are alone."""
-    xp = array_namespace(x)
-    return f.call(xp.concat((x, y), axis=0))[: x.shape[0]], f.call(x)
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.call, [x], [y])
 
 
 @law("products-of-offset", "additive", "added", x="real B r E", y=TOKENS)
@@ -37,9 +36,8 @@ def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
 
 @law("rows-of-batch-apart", "additive", "added", x=TOKENS, y="real A n E")
 def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The first rows of a larger batch are what they are alone."""
-    xp = array_namespace(x)
-    return f.added(xp.concat((x, y), axis=0))[: x.shape[0]], f.added(x)
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.added, [x], [y])
 
 
 @law("offset-only", "bias", "biased", x="real r", y="real n")
@@ -51,6 +49,26 @@ def offset_only(f: Any, x: Any, y: Any) -> Sides:
     r, n = x.shape[0], y.shape[0]
     here, there = whole[:, :n, :n], whole[:, r:, r:]
     return there - there[:, :, :1], here - here[:, :, :1]
+
+
+@law("offset-only", "bias", "windowed")
+def offset_only_in_a_window(f: Any) -> Sides:
+    """A step of query and key along an axis of the window changes a query's biases by one number.
+
+    Any two pairs of one offset are such steps apart, and the steps can be made in one order for
+    all keys; the bias is (H, *window, *window).
+    """
+    bias = f.windowed()
+    axes = (bias.ndim - 1) // 2
+    there: list[Any] = []
+    here: list[Any] = []
+    for axis in range(axes):
+        for side, part in ((there, slice(1, None)), (here, slice(0, bias.shape[1 + axis] - 1))):
+            place = tuple(part if k == axis else slice(None) for k in range(axes))
+            stepped = bias[(slice(None), *place, *place)]
+            first = (slice(None),) * (1 + axes) + (slice(0, 1),) * axes
+            side.append(stepped - stepped[first])
+    return there, here
 
 
 @law("last-rows", "bias", "biased", x="real r", y="real n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,23 +10,45 @@ from array_api_compat import array_namespace
 
 from ..probes.rotary_matrices import REORDERED, order_of
 from ..programs.subjects import Rotary
-from .laws import VECTORS, Sides, law
+from .laws import VECTORS, Sides, each_alone, law
 
 __all__: list[str] = []
 
 
-@law("relative", "rotary", "turn", q="real B H r D", k=VECTORS, m="position B r", p="position B n",
-      s="shift")  # fmt: skip
-def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
+def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """turn(q, m + s)·key(k, p + s) = turn(q, m)·key(k, p)."""
     return f.turn(q, m + s) @ f.key(k, p + s).mT, f.turn(q, m) @ f.key(k, p).mT
 
 
-@law("norm", "rotary", "turn", x=VECTORS, p="position B n", o="position B n")
-def norm(f: Any, x: Any, p: Any, o: Any) -> Sides:
+@law("relative", "rotary", "turn", shown=same_scores, q="real B H r D", k=VECTORS,
+     m="position B r", p="position B n", s="shift")  # fmt: skip
+def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
+    """All positions moved by s give the same products, and no vector looks at another position."""
+    left, right = ([side] for side in same_scores(f, q, k, m, p, s))
+    for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
+        parts, wholes = each_alone(turn, [q, m], [k, p], axes=(2, 1))
+        left, right = left + parts, right + wholes
+    return left, right
+
+
+def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
     """|turn(x, p)|² = |turn(x, o)|²."""
-    xp = array_namespace(x)
-    return xp.sum(f.turn(x, p) ** 2, axis=-1), xp.sum(f.turn(x, o) ** 2, axis=-1)
+    return _square(f.turn(x, p)), _square(f.turn(x, o))
+
+
+@law("norm", "rotary", "turn", shown=as_long_elsewhere, x=VECTORS, y=VECTORS, p="position B n",
+     o="position B n")  # fmt: skip
+def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
+    """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|².
+
+    Where channels that pass keep their length beside others that all become longer, no number is
+    that of all vectors; a witness is looked for at two positions alone.
+    """
+    return _square(f.turn(x, p)) * _square(y), _square(f.turn(y, o)) * _square(x)
+
+
+def _square(x: Any) -> Any:
+    return array_namespace(x).sum(x**2, axis=-1)
 
 
 def _reordered(subject: Rotary) -> str:
@@ -40,10 +63,16 @@ def _reordered(subject: Rotary) -> str:
     return "" if order is None else f"{REORDERED}: it is not put together with itself"
 
 
-@law("composition", "rotary", "turn", _reordered, x=VECTORS, m="position B n", p="position B n")
-def composition(f: Any, x: Any, m: Any, p: Any) -> Sides:
-    """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square."""
-    return f.turn(f.turn(x, m), p), f.turn(f.turn(x, m + p), 0 * p)
+@law("composition", "rotary", "turn", _reordered, x=VECTORS, y=VECTORS, m="position B n",
+     p="position B n")  # fmt: skip
+def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
+    """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
+
+    At position 0 each channel is multiplied by a number: turn(x, 0)·y = turn(y, 0)·x.  Without that
+    positions that are off by one would pass, for they are off by two on both sides.
+    """
+    here, there = f.turn(x, 0 * p), f.turn(y, 0 * p)
+    return ([f.turn(f.turn(x, m), p), here * y], [f.turn(f.turn(x, m + p), 0 * p), there * x])
 
 
 @law("linear", "rotary", "turn", x=VECTORS, y=VECTORS, a="real", p="position B n")
@@ -52,42 +81,58 @@ def linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     return f.turn(a * x + y, p), a * f.turn(x, p) + f.turn(y, p)
 
 
-@law("every-head-alike", "rotary", "turn", x=VECTORS, p="position B n", sigma="permutation H")
-def every_head_alike(f: Any, x: Any, p: Any, sigma: Any) -> Sides:
-    """Heads permuted before are heads permuted after."""
-    return f.turn(x[:, sigma], p), f.turn(x, p)[:, sigma]
+@law("every-head-alike", "rotary", "turn", x=VECTORS, y=VECTORS, p="position B n",
+     sigma="permutation H")  # fmt: skip
+def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
+    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    return _heads_alike(lambda a: f.turn(a, p), x, y, sigma)
 
 
-@law("follows-its-ids", "rotary", "turn", x=VECTORS, p="position B n", sigma="permutation n")
-def follows_its_ids(f: Any, x: Any, p: Any, sigma: Any) -> Sides:
-    """Tokens permuted with their ids before are permuted after."""
-    return f.turn(x[:, :, sigma], p[:, sigma]), f.turn(x, p)[:, :, sigma]
+def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Sides:
+    plain, own = turn(x), array_namespace(x).concat((x[:, :1], y[:, 1:]), axis=1)
+    return [turn(x[:, sigma]), turn(own)[:, :1]], [plain[:, sigma], plain[:, :1]]
+
+
+@law("follows-its-ids", "rotary", "turn", x=VECTORS, p="position B n", o="position B n",
+     sigma="permutation n", rho="permutation B")  # fmt: skip
+def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sides:
+    """Tokens, and rows, permuted with their ids before are permuted after.
+
+    The first row does not see the ids of the others; so no row does.
+    """
+    plain, own = f.turn(x, p), array_namespace(x).concat((p[:1], o[1:]), axis=0)
+    moved = [f.turn(x[:, :, sigma], p[:, sigma]), f.turn(x[rho], p[rho]), f.turn(x, own)[:1]]
+    return moved, [plain[:, :, sigma], plain[rho], plain[:1]]
 
 
 @law("rows-of-batch-apart", "rotary", "turn", x=VECTORS, p="position B n", y="real A H n D",
       o="position A n")  # fmt: skip
 def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
-    """The first rows of a larger batch are what they are alone."""
-    xp = array_namespace(x)
-    both = f.turn(xp.concat((x, y), axis=0), xp.concat((p, o), axis=0))
-    return both[: x.shape[0]], f.turn(x, p)
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.turn, [x, p], [y, o])
 
 
 @law("relative", "rotary", "running", q=VECTORS, k=VECTORS, z="real B H r D")
 def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
     """r tokens further along queries and keys have the products they have at the start."""
-    xp = array_namespace(q)
-    r = z.shape[2]
-    later = [f.running(xp.concat((z, x), axis=2))[:, :, r:] for x in (q, k)]
-    return later[0] @ later[1].mT, f.running(q) @ f.running(k).mT
+    return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
 
 
-@law("norm", "rotary", "running", x=VECTORS, z="real B H r D")
-def running_norm(f: Any, x: Any, z: Any) -> Sides:
+def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
     """r tokens further along vectors are as long as at the start."""
+    return _square(_later(f, x, z)), _square(f.running(x))
+
+
+@law("norm", "rotary", "running", shown=as_long_later, x=VECTORS, y=VECTORS, z="real B H r D")
+def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
+    """|x|², r tokens further along, grows as |y|² at the start."""
+    return _square(_later(f, x, z)) * _square(y), _square(f.running(y)) * _square(x)
+
+
+def _later(f: Any, x: Any, z: Any) -> Any:
+    """Vectors turned where r others stand before them."""
     xp = array_namespace(x)
-    later = f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
-    return xp.sum(later**2, axis=-1), xp.sum(f.running(x) ** 2, axis=-1)
+    return f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
 
 
 @law("linear", "rotary", "running", x=VECTORS, y=VECTORS, a="real")
@@ -96,14 +141,13 @@ def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
     return f.running(a * x + y), a * f.running(x) + f.running(y)
 
 
-@law("every-head-alike", "rotary", "running", x=VECTORS, sigma="permutation H")
-def running_heads_alike(f: Any, x: Any, sigma: Any) -> Sides:
-    """Heads permuted before are heads permuted after."""
-    return f.running(x[:, sigma]), f.running(x)[:, sigma]
+@law("every-head-alike", "rotary", "running", x=VECTORS, y=VECTORS, sigma="permutation H")
+def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
+    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    return _heads_alike(f.running, x, y, sigma)
 
 
 @law("rows-of-batch-apart", "rotary", "running", x=VECTORS, y="real A H n D")
 def running_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The first rows of a larger batch are what they are alone."""
-    xp = array_namespace(x)
-    return f.running(xp.concat((x, y), axis=0))[: x.shape[0]], f.running(x)
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.running, [x], [y])

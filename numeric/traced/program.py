@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.export.graph_signature import OutputKind
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import num
 from attnproof.symbolic.terms import Term
 
+from .dtypes import CASTS, in_its_dtype
 from .exporting import Exported
 from .guards import Binding
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.folding import folded
+from .subgraphs import arguments, inner_graph, nodes_of
 
 __all__ = ["Program", "unread"]
 
@@ -28,7 +31,6 @@ PYTHON = {
 }  # fmt: skip
 SILENT = ("aten._assert", "aten.sym_constrain_range", "aten._assert_async")
 CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, operator.ne)
-CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 
 
 def name_of(node: Node) -> str:
@@ -47,7 +49,7 @@ def _is_silent(node: Node) -> bool:
 def unread(exported: Exported) -> tuple[str, ...]:
     """The operations of a graph that have no reading, each once, in their order."""
     found = {
-        name_of(node): None for node in exported.nodes
+        name_of(node): None for node in nodes_of(exported.nodes)
         if node.op == "call_function" and node.target is not operator.getitem
         and not _is_silent(node) and name_of(node) not in READINGS
     }  # fmt: skip
@@ -85,6 +87,8 @@ class Program:
                     known[node] = self._placed(node, given, named)
                 elif node.op == "call_function" and not _is_silent(node):
                     known[node] = self._computed(node, known)
+                elif node.op == "get_attr":
+                    known[node] = partial(self._inside, inner_graph(node))
                 elif node.op == "output":
                     return _output(node, known, self._kinds())
         raise Unread("a graph without an output")
@@ -96,13 +100,23 @@ class Program:
         if kind == "constant":
             return value
         if kind == "pattern":
-            self.notes.patterns[value.array.term] = value.remade
-            return value.array
+            return value.placed(node.name, self.notes)
         self.notes.stored[named[value].term] = (value, self.exported.values[value])
         return named[value]
 
+    def _inside(self, graph: Graph, *values: Any) -> Any:
+        """What a graph inside the graph gives for these values."""
+        taken = [node for node in graph.nodes if node.op == "placeholder"]
+        known: dict[Node, Any] = dict(zip(taken, values, strict=True))
+        for node in graph.nodes:
+            if node.op == "call_function":
+                known[node] = self._computed(node, known)
+            elif node.op == "output":
+                return _value(node.args[0], known)
+        raise Unread("a graph without an output")
+
     def _computed(self, node: Node, known: dict[Node, Any]) -> Any:
-        args = [_value(a, known) for a in node.args]
+        args = [_value(a, known) for a in arguments(node)]
         if node.target is operator.getitem:
             found = args[0][args[1]]
             if found is None:
@@ -123,11 +137,11 @@ class Program:
             if self.folded and not keywords:
                 found = folded(name, f"{self.notes.prefix}{node.name}", args)
                 if found is not None:
-                    return found
-            return READINGS[name](*args, **_kept(keywords))
+                    return in_its_dtype(node, name, found)
+            return in_its_dtype(node, name, READINGS[name](*args, **_kept(keywords)))
         except Unread as error:
             raise Unread(f"{name}: {error}") from None
-        except (TypeError, IndexError, ValueError) as error:
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise Unread(f"{name}: {' '.join(str(error).split())}") from None
 
     def _kinds(self) -> list[OutputKind]:
@@ -159,6 +173,8 @@ def _kept(keywords: dict[str, Any]) -> dict[str, Any]:
 
 def _value(a: Any, known: dict[Node, Any]) -> Any:
     if isinstance(a, Node):
+        if a not in known:
+            raise Unread(f"a comparison of lengths, {name_of(a)}, that is computed with")
         return known[a]
     if isinstance(a, list | tuple):
         return [_value(part, known) for part in a]

@@ -34,20 +34,26 @@ class _Run:
     operations: int
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
-        """Both sides, or None where the code does not take such inputs."""
+        """Both sides, or None where the code does not take such inputs.
+
+        Of several equations it is the one that is off the most.
+        """
         try:
             with torch.no_grad():
-                left, right = self.law.sides(self.calls, **values)
+                left, right = self.law.equations(self.calls, shown=True, **values)
         except Exception:  # noqa: BLE001 (code may raise anything at lengths it was not traced for)
             return None
-        return left.double(), right.double()
+        if not isinstance(left, list):
+            return left.double(), right.double()
+        pairs = [(a.double(), b.double()) for a, b in zip(left, right, strict=True)]
+        return max(pairs, key=lambda pair: _furthest(*pair))
 
     def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
         """The largest difference, what rounding allows there, and its place."""
         both = self.sides(values)
         if both is None or both[0].shape != both[1].shape:
             return None
-        away = (both[0] - both[1]).abs().nan_to_num(nan=float("inf"))
+        away = _away(*both)
         if not away.numel():
             return None
         largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
@@ -56,6 +62,18 @@ class _Run:
         place = int(away.argmax())
         at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), away.shape))
         return float(away.max()), allowed, at
+
+
+def _furthest(left: Tensor, right: Tensor) -> float:
+    if left.shape != right.shape or not left.numel():
+        return 0.0
+    return float(_away(left, right).max())
+
+
+def _away(left: Tensor, right: Tensor) -> Tensor:
+    """How far entries are apart: those that hide a key on both sides, -inf, not at all."""
+    apart = (left - right).abs().nan_to_num(nan=float("inf"))
+    return apart.masked_fill(left == right, 0.0)
 
 
 def _drawn(

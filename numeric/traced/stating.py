@@ -25,8 +25,11 @@ from .program import Program, array_of
 
 __all__ = ["Axes", "Graph", "bound_letters", "stated"]
 
-ROLES = {"B": "size", "A": "size", "n": "tokens", "r": "tokens", "H": "heads", "G": "heads"}
-LIKE = {"A": "B", "r": "n"}  # another one of its kind
+ROLES = {
+    "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
+    "G": "heads",
+}  # fmt: skip
+LIKE = {"A": "B", "r": "n", "m": "n"}  # another one of its kind
 Axes = Mapping[str, Term]
 
 
@@ -77,7 +80,8 @@ def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
 def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tables are one: of parameters, which may be trained apart, only the same one."""
     if isinstance(a, nn.Parameter) or isinstance(b, nn.Parameter):
-        return a.shape == b.shape and a.data_ptr() == b.data_ptr()
+        same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()  # a matrix is no transpose
+        return same and a.shape == b.shape and a.dtype == b.dtype
     return a.shape == b.shape and bool(torch.equal(a, b))
 
 
@@ -121,13 +125,14 @@ def stated(
     programs = {name: graph.on(values, folded=folded) for name, graph in graphs.items()}
     calls = called(programs, subject)
     try:
-        left, right = law.sides(calls, **{name: values[name] for name in own})
-        claim = equal(left, right)
+        left, right = law.equations(calls, **{name: values[name] for name in own})
+        pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
+        claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
     except (ValueError, TypeError, IndexError) as error:
         raise Unread(" ".join(str(error).split())) from None
     for graph in graphs.values():
         givens |= (graph.folded if folded else graph.program).notes.givens
-    return Statement(givens, {"": claim})
+    return Statement(givens, claims)
 
 
 def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:

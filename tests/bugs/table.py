@@ -21,10 +21,10 @@ __all__ = ["asked", "found", "markdown"]
 
 DRAW = Draw()
 INTRODUCTION = (
-    "Written by `python -m tests.bugs.table > docs/bugs.md`; a test holds it to that. Each bug is"
-    " code of our own with the cause that its thread describes; beside it stands the same code"
-    " without it, of which the law holds on the same draw. The witness is what the probe found on"
-    f" its own, seed {DRAW.seed}."
+    "Written by `python -m tests.bugs.table > docs/bugs.md`; a test holds it to that, numbers to"
+    " two digits. Each bug is code of our own with the cause that its thread describes; beside it"
+    " stands the same code without it, of which the law holds on the same draw. The witness is what"
+    f" the probe found on its own, seed {DRAW.seed}."
 )
 
 

@@ -1,23 +1,78 @@
-"""The document on public bugs is what its generator writes."""
+"""The document on public bugs is what its generator writes, to two digits of every number."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-import torch
+import pytest
 
+from attnproof.numeric.threads import one_thread
+
+from .compared import NUMBER, differences
 from .corpus import all_bugs, all_controls
 from .table import markdown
 
 
 def test_the_document_is_what_is_found(root: Path) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         written = markdown()
-    finally:
-        torch.set_num_threads(before)
-    assert (root / "docs" / "bugs.md").read_text() == written
+    stored = (root / "docs" / "bugs.md").read_text(encoding="utf-8")
+    different = differences(written, stored)
+    assert not different, (
+        "write it anew by python -m tests.bugs.table > docs/bugs.md:\n" + "\n".join(different)
+    )
     ids = [one.id for one in all_bugs()] + [one.id for one in all_controls()]
     assert all(f"| {number} |" in written for number in ids)
     assert "not caught" not in written
+
+
+ROW = "| P07 | ids are ignored | `follows-its-ids` | differs by 1.43 at [0, 1, 6] (a#107: -0.504) |"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ignored", "taken"), ("follows-its-ids", "relative"), ("P07", "P08"), ("6]", "7]"),
+        ("#107", "#108"), ("1.43", "2.43"), ("1.43", "1.63"), ("1.43", "-1.43"), ("1.43", "14.3"),
+        ("-0.504", "0.504"), ("-0.504", "-0.604"), ("-0.504", "-0.0504"), ("-0.504", "nan"),
+        ("-0.504", "0"), (", 6", ""), ("| P07", "P07"),
+    ],
+)  # fmt: skip
+def test_another_word_law_place_or_digit_is_seen(old: str, new: str) -> None:
+    changed = ROW.replace(old, new)
+    assert changed != ROW
+    (told,) = differences(changed, ROW)
+    assert told == f"found:  {changed}\nwanted: {ROW}"
+    assert differences(ROW, changed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("1.43", "1.42"), ("1.43", "1.4"), ("1.43", "1.4300001"), ("-0.504", "-0.5"),
+     ("-0.504", "-0.496")],
+)  # fmt: skip
+def test_the_rounding_of_another_processor_is_not(old: str, new: str) -> None:
+    assert differences(ROW.replace(old, new), ROW) == []
+
+
+def test_a_sum_that_vanishes_is_none_that_does_not() -> None:
+    assert differences("at 0: 1e-17", "at 0: 0") == []
+    assert differences("at 0: 0.001", "at 0: 0")
+    assert differences("at 1: 1e-17", "at 0: 0")
+
+
+def test_a_row_more_or_less_is_seen() -> None:
+    assert differences(f"{ROW}\n{ROW}", ROW)
+    assert differences(ROW, f"{ROW}\n{ROW}")
+
+
+def test_every_row_of_the_document_is_held_to_its_first_number(root: Path) -> None:
+    rows = (root / "docs" / "bugs.md").read_text(encoding="utf-8").splitlines()
+    told = [row for row in rows if re.match(r"\| P", row)]
+    assert len(told) == len(all_bugs())
+    for row in told:
+        number = NUMBER.search(row)
+        assert number is not None, row
+        other = f"{row[: number.start()]}{float(number[0]) * 3 + 5}{row[number.end() :]}"
+        assert differences(other, row)

@@ -36,6 +36,9 @@ NOT_MADE = SMALL.replace(
     "    def bias", "    def __init__(self):\n        raise SystemExit('no')\n\n    def bias"
 )
 
+# What is asked of it where all laws would take long.
+LAWS = ["relative", "even", "odd", "falls-with-distance"]
+
 
 def write(folder: Path, text: str = SMALL, name: str = "nearer") -> Path:
     """Write NAME.py and give its path."""

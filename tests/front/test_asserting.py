@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnproof import testing
 from attnproof.numeric.programs.declared import DeclaredRotary
-from attnproof.real_code.asserting import _declared
+from attnproof.real_code.given import as_written, target_of
 from attnproof.real_code.listening import AT_WORK, Run
 from attnproof.testing import (
     CodeBreaksLaw,
@@ -105,6 +105,54 @@ def test_code_without_a_name_is_shown_again_by_a_call() -> None:
     assert "laws=['norm'], seed=0, dtype='float32')" in str(broken.value)
 
 
+class Sized(Shifted):
+    """One that keeps a size under the name of its constructor, and not the other."""
+
+    def __init__(self, embed: int, heads: int = 4) -> None:
+        assert embed == 8
+        super().__init__()
+        self.heads = heads
+
+
+def test_an_object_is_shown_again_as_the_same_one() -> None:
+    """Its class by itself would be other code."""
+    with pytest.raises(CodeBreaksLaw) as broken:
+        assert_equivariant(Sized(8, heads=2), legs=["measured"], embed=8)
+    assert (
+        "again: attnproof.testing.check_equivariant(<the same Sized with heads=2>, embed=8, "
+        "laws=['permutation'], seed=0, dtype='float32')"
+    ) in str(broken.value)
+
+
+def test_code_that_no_name_leads_to_is_told_by_its_line() -> None:
+    def inner(x: Tensor) -> Tensor:
+        return x
+
+    line = inner.__code__.co_firstlineno
+    assert target_of(inner, {}) == f"<the same inner of test_asserting.py:{line}>"
+    assert target_of(rope, {}) == f"{__file__}::rope"
+    assert target_of(rope, {"width": 8}) == "<rope, width=8>"
+    assert target_of(rope, {"shift": inner}).startswith("<rope, shift=<the same inner of ")
+    assert target_of(rope, {"table": torch.zeros(4, 40)}) == "<rope, table=<the same Tensor>>"
+
+
+def rope_of_one_thread(x: Tensor, position_ids: Tensor) -> Tensor:
+    """What it sees cannot be kept for the test: it is run as a copy."""
+    if torch.get_num_threads() > 1:
+        raise RuntimeError("there are several threads")
+    return rope(x, position_ids)
+
+
+def test_code_runs_on_one_thread_as_in_a_command() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert_rotary(rope_of_one_thread, ["norm"], legs=["measured"])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_attention_and_layers() -> None:
     assert_attention(attention, ["order-of-keys"], legs=["measured"])
     assert_equivariant(nn.Linear(8, 8), legs=["measured"])
@@ -157,15 +205,18 @@ def test_seed_dtype_and_device_are_those_of_the_run(legs: Legs) -> None:
 
 def test_what_is_declared_is_written_as_on_a_command_line() -> None:
     declared = DeclaredRotary(base=5e5, layout="half", frequencies=(1.0, 0.5))
-    assert _declared(declared) == "rope:base=500000.0,layout=half,frequencies=1.0;0.5"
-    assert _declared("rope:base=1") == "rope:base=1"
+    assert as_written(declared) == "rope:base=500000.0,layout=half,frequencies=1.0;0.5"
+    assert as_written("rope:base=1") == "rope:base=1"
 
 
 @pytest.mark.parametrize(
     ("call", "error", "told"),
     [
-        (lambda: assert_rotary(rope, ["nrom"]), ValueError, "a law of rotary code, got 'nrom'"),
-        (lambda: assert_mask(rope, ["norm"]), ValueError, "a law of mask code, got 'norm'"),
+        (lambda: assert_rotary(rope, ["nrom"]), ValueError,
+         "wanted a law of rotary code, got 'nrom'; nearest: norm"),
+        (lambda: assert_rotary(rope, "relatve"), ValueError, "'relatve'; nearest: relative"),
+        (lambda: assert_mask(rope, ["norm"]), ValueError,
+         "a law of mask code, got 'norm', which is a law of rotary code"),
         (lambda: assert_rotary(rope, legs=["guess"]), ValueError, "got 'guess'; measured"),
         (lambda: assert_rotary(rope, device="tpu"), ValueError, "tpu"),
         (lambda: assert_rotary(rope, declared="rope:bass=1"), ValueError, "got 'bass'"),

@@ -1,34 +1,25 @@
-"""Cards: one encoding and every law, in text, in notebooks, as JSON, on the command line."""
+"""Cards: one encoding and every law, in text, in notebooks, as JSON."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from html.parser import HTMLParser
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import attnproof
 from attnproof import Encoding, EncodingLaw
 from attnproof.card_page import counted, faults, reasons
 from attnproof.card_records import CellRecord, TableRecord
 from attnproof.cards import Card
-from attnproof.cli import main
 from attnproof.encodings.alibi import Alibi
 from attnproof.evidence import MeasuredEvidence
 from attnproof.registry import load_file
 from attnproof.report.notebook import card_html
 from attnproof.usage import UsageError
-from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, write
-
-Output = pytest.CaptureFixture[str]
-LAWS = ["relative", "even", "odd", "falls-with-distance"]
-ASKED = [word for law in LAWS for word in ("--law", law)]
+from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
+from tests.front.outputs import balanced, shown
 
 
 @pytest.fixture(scope="module")
@@ -39,22 +30,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Card:
 
 def verdicts(card: Card) -> dict[str, str]:
     return {cell.law: cell.verdict for cell in card.cells}
-
-
-def shown(card: Card, width: int) -> str:
-    """The card in a terminal of this width."""
-    out = StringIO()
-    Console(file=out, width=width, color_system=None).print(card)
-    return out.getvalue()
-
-
-def refused(output: Output, *arguments: str) -> str:
-    """The one line of a usage error."""
-    assert main(list(arguments)) == 2
-    out, err = output.readouterr()
-    assert not out
-    (line,) = err.splitlines()
-    return line
 
 
 def test_a_card_says_what_is_proved_refuted_and_proved_under_a_hypothesis(small: Card) -> None:
@@ -185,30 +160,6 @@ def test_the_record_of_a_card_comes_back(small: Card) -> None:
         TableRecord.model_validate_json(json.dumps(changed))
 
 
-class Balanced(HTMLParser):
-    """Refuses HTML whose tags do not close, and anything that would be fetched or run."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in ("script", "link", "img", "iframe")
-        assert not [name for name, _ in attrs if name in ("src", "onclick")]
-        if tag not in ("br", "mspace"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in ("br", "mspace"):
-            assert self.open.pop() == tag
-
-
-def balanced(html: str) -> None:
-    parser = Balanced()
-    parser.feed(html)
-    assert not parser.open
-
-
 def test_a_notebook_shows_it_whole_and_fetches_nothing(small: Card) -> None:
     html = small._repr_html_()
     balanced(html)
@@ -238,125 +189,11 @@ def test_a_notebook_escapes_what_an_encoding_says(small: Card) -> None:
     assert "&lt;script&gt;" in html
 
 
-def test_wishes_follow_from_the_cells_and_need_all_their_laws() -> None:
-    from attnproof.laws.wishes import WISHES, granted
-
-    card = attnproof.card("alibi", ["relative", "continuous", "even", "unique"])
-    asked = {cell.law: cell.verdict for cell in card.cells}
-    wanted = [w for w in WISHES if {law for law, _ in w.laws} <= set(asked)]
-    assert wanted
-    assert [(w.id, w.verdict) for w in card.wishes] == [
-        (w.id, granted(w, asked).verdict) for w in wanted
-    ]
-    words = shown(card, 300)
-    assert "what the documents wish" in words
-    for wish in card.wishes:
-        assert wish.says in words
-        assert f"{wish.verdict}: {wish.because[0][0]} {wish.because[0][1]}" in words
-    balanced(card._repr_html_())
-    assert "what the documents wish" in card._repr_html_()
-    assert attnproof.card("alibi", ["even"]).wishes == ()
-
-
-def test_a_wish_that_is_met_under_a_hypothesis_says_so() -> None:
-    (wish,) = attnproof.card("alibi", ["tells-before-from-after"]).wishes
-    assert (wish.verdict, wish.because) == ("not met", (("tells-before-from-after", "refuted"),))
-    wishes = attnproof.card("sinusoidal", ["unique"]).wishes
-    assert {(w.verdict, w.because) for w in wishes} == {
-        ("met", (("unique", "proved if some frequency is not a rational multiple of π"),))
-    }
-
-
-def test_a_wish_is_not_met_by_one_that_breaks_its_law() -> None:
-    met, broken = (attnproof.card(name, ["relative"]).wishes for name in ("alibi", "index"))
-    assert [wish.verdict for wish in met] == ["met"]
-    assert [wish.verdict for wish in broken] == ["not met"]
-
-
 def test_faults_are_told_in_a_line_each(small: Card) -> None:
     record = small.record.model_copy(update={"unfinished": ("a", "b")})
     assert list(faults(small.record)) == []
     assert list(faults(record)) == ["! interrupted; not whole: a, b"]
     assert not record.ok
-
-
-def test_the_command_prints_a_card_and_writes_its_record(capsys: Output, tmp_path: Path) -> None:
-    file = tmp_path / "new" / "card.json"
-    path = write(tmp_path)
-    assert main(["card", "alibi", str(path), *ASKED, "--json", str(file)]) == 0
-    out = capsys.readouterr().out
-    assert out.index("ALiBi  alibi") < out.index("nearer  nearer")
-    assert "if the slope is at most 0" in out
-    record = TableRecord.model_validate_json(file.read_text(encoding="utf-8"))
-    assert [encoding.id for encoding in record.encodings] == ["alibi", "nearer"]
-    assert len(record.cells) == 2 * len(LAWS)
-
-
-def test_a_card_of_a_file_that_is_broken_or_raises_fails(capsys: Output, tmp_path: Path) -> None:
-    broken = write(tmp_path, "x = 1\n1 / 0", "broken")
-    assert main(["card", str(broken)]) == 1
-    assert f"! broken: {broken}: ZeroDivisionError: division by zero (line 2)" in (
-        capsys.readouterr().out
-    )
-    assert main(["card", "alibi", "--law", "even", "--encoding", str(broken)]) == 1
-    out = capsys.readouterr().out
-    assert "✓" in out
-    assert "! broken" in out
-    assert main(["card", str(write(tmp_path, RAISES)), "--law", "even"]) == 1
-    assert "! nearer, even: raised ZeroDivisionError" in capsys.readouterr().out
-    assert main(["card", str(write(tmp_path, NOT_MADE, "not_made")), "--law", "even"]) == 1
-    assert "! broken: nearer: SystemExit: no" in capsys.readouterr().out
-
-
-def test_usage_errors_are_one_line(capsys: Output, tmp_path: Path) -> None:
-    assert "nearest: rope" in refused(capsys, "card", "ropee")
-    assert "see `attnproof list --encodings`" in refused(capsys, "card", "zzz")
-    assert "which is not there" in refused(capsys, "card", str(tmp_path / "gone.py"))
-    assert "name the file" in refused(capsys, "card", "alibi", "--encoding", str(tmp_path))
-    assert "nearest: even" in refused(capsys, "card", "alibi", "--law", "evenn")
-    assert "wanted a file to write to" in refused(
-        capsys, "card", "alibi", "--law", "even", "--json", str(tmp_path)
-    )
-    assert "Missing argument" in refused(capsys, "card")
-
-
-WITHOUT_TORCH = """
-import sys
-
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "torch":
-            raise ImportError("torch is not here")
-        return None
-
-
-sys.meta_path.insert(0, Absent())
-from attnproof.cli import main
-
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def without_torch(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command where torch cannot be imported."""
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *arguments],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-def test_a_card_needs_no_torch(root: Path) -> None:
-    done = without_torch(root, "card", "rope", "--law", "relative")
-    assert (done.returncode, done.stderr.strip()) == (0, "")
-    assert "1 law: 1 proved." in done.stdout
-
-
-def test_numbers_do_and_say_so(root: Path) -> None:
-    done = without_torch(root, "card", "rope", "--law", "relative", "--numeric")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("attnproof: --numeric needs torch (torch is not here)")
 
 
 def test_the_base_class_has_a_card_too() -> None:

@@ -229,6 +229,13 @@ def test_an_unknown_claim_is_answered_with_the_nearest(capsys: Output, place: li
     assert "nearest: Z3" in refused(capsys, "show", "z3", *place)
 
 
+def test_another_number_is_not_nearly_the_number(capsys: Output) -> None:
+    told = refused(capsys, "claims", "009")
+    assert "nearest" not in told
+    assert told.endswith("; the numbers are 000, 001, 002, 003, 004; see `attnproof claims`")
+    assert "nearest: G2.3" in refused(capsys, "claims", "G2.33")
+
+
 def test_list_counts_the_claims_of_a_document(capsys: Output, place: list[str]) -> None:
     main(["list", *place])
     assert "  900  Notes on addition (3 claims)\n" in capsys.readouterr().out

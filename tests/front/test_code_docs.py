@@ -22,7 +22,9 @@ def test_every_example_of_a_declaration_is_one(text: str) -> None:
     assert len(rows) == 4
     for names, examples in rows:
         for name in re.findall(r"`(\w+:)`", names):
-            for example in re.findall(r"`([^`]+)`", examples):
+            written = re.findall(r"`([^`]+)`", examples)
+            assert written, names
+            for example in written:
                 parse(f"{name}{example}")
     with pytest.raises(ValueError, match="rope declares"):
         parse("rope:name=alibi")
@@ -38,5 +40,7 @@ def test_the_call_that_is_written_down_is_one(text: str) -> None:
 
 
 def test_the_links_lead_somewhere(text: str, root: Path) -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert links
+    for link in links:
         assert (root / "docs" / link).exists(), link

@@ -12,7 +12,7 @@ import attnproof
 from attnproof.cli import main
 from attnproof.new_encoding import new_encoding
 from attnproof.registry import load_file
-from tests.front.test_cards import refused
+from tests.front.outputs import refused
 
 Output = pytest.CaptureFixture[str]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from attnproof.evidence import MeasuredEvidence
 from attnproof.number_lines import number_lines
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.policy_words import nearest, policy_lines
+from attnproof.policy_words import nearest, not_applied, policy_lines
 from attnproof.report.templating import environment
 from attnproof.translate import measured
 
@@ -41,11 +43,23 @@ def test_the_policy_nearest_to_its_limit_is_named() -> None:
     assert nearest(record(CERTAIN, RESIDUAL, BITS)) == "bitwise: differs"
 
 
-def test_each_policy_has_a_line() -> None:
+def test_each_policy_that_was_applied_has_a_line() -> None:
     lines = policy_lines([record(CERTAIN, SKIPPED, RESIDUAL), record(CERTAIN)])
     assert lines[0].startswith("deterministic: 2 of 2; nearest to its limit in eager, bfloat16")
-    assert lines[1] == "probabilistic: not applied, inputs are clustered"
-    assert "key 12" in lines[2]
+    assert "key 12" in lines[1]
+    assert len(lines) == 2
+
+
+def test_what_was_not_applied_has_one_line_with_every_reason_once() -> None:
+    bits = Judged("bitwise", "skipped", 0.0, "no rows were computed both ways")
+    residual = Judged("residual", "skipped", 0.0, "inputs are clustered")
+    other = Judged("bitwise", "skipped", 0.0, "it is not promised")
+    every = [record(CERTAIN, SKIPPED, residual, bits), record(CERTAIN, SKIPPED, other)]
+    assert not_applied(every) == (
+        "Not applied to all measurements: probabilistic, residual (inputs are clustered); "
+        "bitwise (no rows were computed both ways; it is not promised)."
+    )
+    assert not_applied([record(CERTAIN)]) == ""
 
 
 def test_the_report_shows_them() -> None:
@@ -54,6 +68,20 @@ def test_the_report_shows_them() -> None:
     )
     told = template.render(rows=[record(CERTAIN, RESIDUAL)])
     assert told.startswith("residual 3.2: deterministic: 1 of 1")
+
+
+def test_the_report_says_once_what_was_not_applied() -> None:
+    template = environment().from_string(
+        '{% import "parts.html.j2" as parts with context %}{{ parts.numbers(statement) }}'
+    )
+    one = record(CERTAIN, SKIPPED)
+    groups = [one, one.model_copy(update={"says": "the other conclusion"})]
+    told = template.render(statement=SimpleNamespace(evidence=groups))
+    assert told.count("<li>deterministic: 1 of 1") == 2
+    assert told.count("probabilistic") == told.count("inputs are clustered") == 1
+    assert "Not applied" not in template.render(
+        statement=SimpleNamespace(evidence=[record(CERTAIN)])
+    )
 
 
 def test_the_page_has_a_row_with_a_column_for_each_policy() -> None:

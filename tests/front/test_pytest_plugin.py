@@ -60,6 +60,39 @@ def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path
     assert found == {"attnproof.rope.norm": "measured", "attnproof.rope.linear": "measured"}
 
 
+FAILING = """
+import logging
+from attnproof.numeric.programs.subjects import Rotary
+from attnproof.testing import assert_rotary
+
+def test_rope():
+    import torch  # its logger has handlers then
+
+    before = [h for h in logging.getLogger("torch.__trace").handlers if "Log" in repr(h)]
+    subject = Rotary(name="rope", turn=lambda x, positions: x * (x > 0), width=8)
+    try:
+        assert_rotary(subject, ["linear"], name="rope")
+    finally:
+        now = logging.getLogger("torch.__trace").handlers
+        print("kept:", bool(before) and set(before) <= set(now))
+
+def test_law():
+    assert_rotary(None, ["liner"])
+"""
+
+
+def test_a_failure_shows_the_law_and_nothing_that_torch_writes_of_its_graphs(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(FAILING)
+    result = inside(pytester)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*rope breaks a law of rotary code", "kept: True"])
+    result.stdout.fnmatch_lines(["*got 'liner'; nearest: linear*"])
+    result.stdout.no_fnmatch_line("*torch.__trace:*")
+    result.stdout.no_fnmatch_line("*def known_laws*")
+
+
 def test_a_seed_that_is_none_is_a_usage_error(pytester: pytest.Pytester) -> None:
     result = inside(pytester, "--attnproof-seed", "-1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

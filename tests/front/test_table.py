@@ -25,7 +25,7 @@ from attnproof.laws import LAWS
 from attnproof.table_page import table_page
 from attnproof.tabulating import Outcome, tabulate
 from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
-from tests.front.test_cards import balanced, refused, without_torch
+from tests.front.outputs import balanced, refused, without_torch
 
 Output = pytest.CaptureFixture[str]
 NAMES = ["nope", "alibi", "kerple-log"]

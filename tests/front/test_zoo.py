@@ -103,6 +103,28 @@ def test_a_judgement_of_another_class_or_library_does_not_count(out: Path) -> No
         assert "It adds 1." not in page(head, told, known)
 
 
+def test_a_class_without_a_row_is_told_beside_the_one_that_stands_for_it(out: Path) -> None:
+    told = _results(out)
+    head = told.pop("head")
+    same = [("Raises", "Known", "Good", "Broken", "Unknown"), ("Other", "Another")]
+    text = page(head, told, (), same)
+    assert "| `Good`, for `Known` and 1 more |" in text
+    assert "2 further classes were not run." in text
+    assert "- `Good` stands for `Known`, `Unknown`\n" in text
+    assert "Another" not in text
+    assert "for `Broken`" not in text
+
+
+def test_llama_stands_for_its_copies_and_no_class_for_another_layout() -> None:
+    pytest.importorskip("transformers")
+    from benchmarks.zoo.same_code import by_source
+
+    groups = {name: {name, *others} for (_, name), others in by_source().items()}
+    assert "MistralRotaryEmbedding" in groups["LlamaRotaryEmbedding"]
+    woven = next(group for group in groups.values() if "DeepseekV3RotaryEmbedding" in group)
+    assert "DeepseekV32RotaryEmbedding" not in woven  # its config chooses no interleaving
+
+
 def test_an_unknown_judgement_is_refused_with_those_there_are(tmp_path: Path) -> None:
     file = tmp_path / "judged.toml"
     file.write_text('[[judged]]\nlaw = "norm"\njudgement = "fine"\nreason = ""\n')
@@ -121,3 +143,19 @@ def test_an_unknown_library_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["--library", "tensorflow"])
     assert "transformers" in capsys.readouterr().err
+
+
+def test_a_library_that_cannot_be_loaded_keeps_no_other_from_its_turn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def loaded(name: str) -> Any:
+        if name == "ill":
+            raise RuntimeError("operator torchvision::nms does not exist")
+        return library
+
+    monkeypatch.setattr("benchmarks.zoo.__main__.libraries", lambda: {"ill": "ill", "small": "s"})
+    monkeypatch.setattr("benchmarks.zoo.__main__.import_module", loaded)
+    main(["--out", str(tmp_path), "--only", "Good", "--legs", *LEGS])
+    said = capsys.readouterr().out
+    assert "ill: not looked at, or not to its end: RuntimeError: operator torchvision" in said
+    assert (tmp_path / "small.md").exists()

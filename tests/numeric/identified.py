@@ -9,9 +9,17 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.identify.scalings import ladder
+from attnproof.numeric.programs.identity import Identity, Part
 from attnproof.numeric.programs.subjects import Attention, Rotary
 
 Rotate = Callable[[Tensor], Tensor]
+
+
+def part(found: Identity, name: str) -> Part:
+    """The part of this name, which must be there."""
+    one = found.part(name)
+    assert one is not None, found.sentence
+    return one
 
 
 def half(x: Tensor) -> Tensor:

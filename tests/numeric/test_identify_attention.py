@@ -13,16 +13,9 @@ from attnproof.numeric.identify import identify
 from attnproof.numeric.identify.offsets import published_slopes
 from attnproof.numeric.identify.visible import pattern
 from attnproof.numeric.probes.base import Draw
-from attnproof.numeric.programs.identity import Identity, Part
 from attnproof.numeric.programs.subjects import Attention, Mask, Rotary
 
-from .identified import attention, rotary
-
-
-def part(found: Identity, name: str) -> Part:
-    one = found.part(name)
-    assert one is not None, found.sentence
-    return one
+from .identified import attention, part, rotary
 
 
 def test_plain_attention_in_a_sentence() -> None:
@@ -181,7 +174,9 @@ def test_layers_that_take_tokens_only() -> None:
         return found
 
     found = identify(Attention(name="x", layer=plain, embed=16, heads=4, module=made))
-    assert found.sentence == "attention, scale not known, no mask, without positions"
+    assert found.sentence == (
+        "attention, scale not known, no mask, positions not seen at these weights"
+    )
     assert made.training
     found = identify(Attention(name="x", layer=causal, embed=16, heads=4, module=made))
     assert part(found, "mask").words == "causal"

@@ -12,14 +12,9 @@ from torch import Tensor
 from attnproof.numeric.identify import identify
 from attnproof.numeric.identify.offsets import by_offset, heads_of, published_slopes, t5_bucket
 from attnproof.numeric.identify.windows import offsets_in, shared
-from attnproof.numeric.programs.identity import Identity, Part
 from attnproof.numeric.programs.subjects import Additive, Bias
 
-
-def part(found: Identity, name: str) -> Part:
-    one = found.part(name)
-    assert one is not None, found.sentence
-    return one
+from .identified import part
 
 
 def lines(slopes: list[float], kind: str = "both", dtype: torch.dtype = torch.float32) -> Bias:

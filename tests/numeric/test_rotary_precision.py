@@ -39,7 +39,7 @@ from attnproof.numeric.rotary_precision.limits import (
     grid,
 )
 from attnproof.numeric.rotary_precision.scores import Pairs, errors, turned
-from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.numeric.threads import one_thread
 from attnproof.theorems.definitions.rotary import rotate
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32

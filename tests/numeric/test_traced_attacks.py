@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from attnproof.numeric.programs.declared import DeclaredAttention
 from attnproof.numeric.programs.subjects import Attention, Layer, Rotary, Subject
+from attnproof.numeric.traced.compared import CHANGES
 from attnproof.numeric.traced.exporting import NotTraced, _length, exported
 from attnproof.numeric.traced.guards import conditions_of, possible, told
 from attnproof.numeric.traced.proofs import Traced, prove
@@ -21,6 +22,7 @@ from attnproof.symbolic.scalars import add, size
 
 CAUSAL = DeclaredAttention(causal=True)
 SECONDS = 2.0
+LONG = 60.0  # more than is needed: what is given up is not seen to be refused
 
 
 def turned(x: Tensor, p: Tensor) -> Tensor:
@@ -75,6 +77,20 @@ class Speed(nn.Module):
 
     def forward(self, x: Tensor, p: Tensor) -> Tensor:
         return turned(x, p * self.speed)
+
+
+class Statistics(nn.Module):
+    """A norm over the batch that keeps its mean and variance, in evaluation too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.variance: Tensor
+        self.register_buffer("mean", torch.zeros(5))
+        self.register_buffer("variance", torch.ones(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.batch_norm(x, self.mean, self.variance, training=True)
 
 
 class Counts(nn.Module):
@@ -144,20 +160,27 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "a write through another name": (lambda: rotary(aliased), "linear"),
     "memory that was not written to": (lambda: layer(unwritten), "permutation"),
 }  # fmt: skip
+MEMORY = "memory that was not written to"  # by what stands there, no law is reached
 
 
 @pytest.mark.parametrize("name", FALSE)
 def test_what_is_false_somewhere_is_not_proved(name: str) -> None:
     make, law = FALSE[name]
-    found = prove(make(), (law,), seconds=SECONDS)
-    assert found.why or found.findings, "the attack was not asked"
-    assert [f for f in found.findings if f.verdict == "holds"] == []
+    found = prove(make(), (law,), seconds=LONG)
+    if found.why and name == MEMORY:
+        assert "the term and the code" in found.why or CHANGES in found.why
+        assert found.findings == ()
+        return
+    assert found.why == ""
+    (finding,) = found.findings
+    assert (finding.law, finding.verdict) in ((law, "broken"), (law, "undecided"))
+    assert "seconds" not in finding.why, "it was given up, and not refused"
 
 
 REFUSED: dict[str, tuple[Callable[[], Subject], str]] = {
     "a buffer that counts calls": (lambda: layer(Counts()), "earlier calls"),
-    "statistics of the batches before": (lambda: layer(nn.BatchNorm1d(5)), "earlier calls"),
-    "dropout": (lambda: layer(nn.Dropout(0.5)), "dropout"),
+    "statistics of the batches before": (lambda: layer(Statistics()), "earlier calls"),
+    "dropout": (lambda: layer(lambda x: nn.functional.dropout(x, 0.5)), "dropout"),
     "random numbers": (lambda: layer(lambda x: x * torch.rand(1)), "aten.rand"),
     "positions in 8 bits": (lambda: rotary(lambda x, p: turned(x, p.to(torch.int8))), "wrap round"),
     "positions bit by bit": (lambda: rotary(lambda x, p: turned(x, p & 1023)), "bit by bit"),

@@ -77,6 +77,23 @@ def test_a_verdict_is_a_sign_and_a_word(results: Results) -> None:
         assert count in told
 
 
+def test_a_run_without_numbers_says_nothing_of_numbers(results: Results) -> None:
+    options = results.options.model_copy(update={"numeric": False})
+    told = words(render(results.model_copy(update={"options": options})))
+    assert "Of 3 theorems, 2 are as expected in verdict and twin." in told
+    summary = told[: told.index("How to read this")]
+    assert "nothing was measured, as asked" in summary
+    assert "numbers and twin" not in summary
+
+
+def test_what_is_wider_than_the_page_scrolls_by_itself(results: Results) -> None:
+    style = render(results).partition("</style>")[0]
+    scrolling = re.findall(r"([^{}]*)\{[^{}]*overflow-x: auto", style)
+    named = {name.strip() for group in scrolling for name in group.split(",")}
+    assert {".formula", ".scroll", ".uses", ".givens"} <= named
+    assert "overflow-wrap: break-word" in style  # names of files, in running text
+
+
 def test_what_went_wrong_is_told_first(results: Results) -> None:
     told = words(render(results))
     summary, _, _ = told.partition("How to read this")

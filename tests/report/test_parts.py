@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -141,6 +142,16 @@ def test_the_font_draws_every_character_of_the_catalogue() -> None:
     texts.append(r"\mathbb{E} \mathbb{N} \mathbb{R}")
     missing = {c for text in texts for c in drawn(text) if ord(c) not in held}
     assert missing == set()
+
+
+def test_no_number_is_written_as_nothing_of_an_array_and_itself() -> None:
+    odd = re.compile(r"0 \\cdot [A-Za-z]+(_\{?\w+\}?)? \+ [0-9]|\\begin\{matrix\}0 \\cdot")
+    texts = {
+        entry.id: statement_latex(statement)
+        for entry in load_catalogue().entries for statement in entry.statements
+    }  # fmt: skip
+    assert [name for name, text in texts.items() if odd.search(text)] == []
+    assert odd.search(r"\begin{matrix}2 \\ 0 \cdot z_{0} + 3")  # as one theorem once had it
 
 
 def test_the_faces_draw_every_character_of_the_ledger() -> None:

@@ -42,7 +42,7 @@ def statement(f: Function, h: Array, x: Array, W: Array, U: Array, m: Array) -> 
         return cell
 
     states = iterate(m, h, lambda t, s: h + f(s, x) - f(h, x))  # noqa: ARG005 (as above)
-    counted = iterate(m, 0 * h, lambda t, state: state + 1)  # noqa: ARG005
+    counted = iterate(m, zero, lambda t, state: state + 1)  # noqa: ARG005
     return {
         "any cell at rest": equal(states, h).by_induction(m),
         "no input and no bias": equal(iterate(m, zero, silent), zero).by_induction(m),

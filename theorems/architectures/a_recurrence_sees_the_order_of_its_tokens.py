@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from array_api_compat import array_namespace
+
 from attnproof.symbolic import Array, Claim, differ, equal, real, theorem
 from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.recurrence import state_after
@@ -9,7 +11,8 @@ from attnproof.theorems.definitions.recurrence import state_after
 
 def state(a: Array, *tokens: Array) -> Array:
     """The last state of h_t = a h_{t−1} + x_t, from 0."""
-    last: Array = state_after(len(tokens), 0 * a, lambda h, x: a * h + x, tokens)
+    start = array_namespace(a).zeros(())
+    last: Array = state_after(len(tokens), start, lambda h, x: a * h + x, tokens)
     return last
 
 
@@ -39,4 +42,5 @@ def statement(a: Array, x: Array, y: Array) -> dict[str, Claim]:
 
 @statement.twin_of("the cell adds its tokens up: a = 1", assume=nothing)
 def sum_of_tokens(a: Array, x: Array, y: Array) -> Claim:
-    return differ(state(1 + 0 * a, x, y), state(1 + 0 * a, y, x), x - y)
+    one = array_namespace(a).ones(())
+    return differ(state(one, x, y), state(one, y, x), x - y)

@@ -12,7 +12,7 @@ before, after, left, right = sizes("before after left right", "tokens")
 def listed(x: Array, *numbers: int) -> Array:
     """These numbers as an array like x."""
     xp = array_namespace(x)
-    array: Array = xp.stack([x[0] * 0 + number for number in numbers])
+    array: Array = xp.stack([number * xp.ones(()) for number in numbers])
     return array
 
 

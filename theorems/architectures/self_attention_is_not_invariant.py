@@ -23,7 +23,7 @@ def first_output(x: Array, y: Array) -> Array:
 def statement(c: Array) -> dict[str, Claim]:
     """The token 0 asks for nothing and gets the mean c/2; the token c prefers itself."""
     xp = array_namespace(c)
-    zero = c * 0
+    zero = xp.zeros(())
     prefers = xp.exp(c * c)
     return {
         "the token 0": equal(first_output(zero, c), c / 2),
@@ -38,4 +38,5 @@ def statement(c: Array) -> dict[str, Claim]:
 
 @statement.twin_of("the first output of 0, c is the larger one")
 def other_way_round(c: Array) -> Claim:
-    return greater(first_output(c * 0, c), first_output(c, c * 0))
+    zero = array_namespace(c).zeros(())
+    return greater(first_output(zero, c), first_output(c, zero))

@@ -40,7 +40,7 @@ def statement(r: Array, u: Array, v: Array, Z: Array, L: Array) -> dict[str, Cla
     Pair b of Z has the length L_b > 0 and its own phase Z_b / L_b.
     """
     xp = array_namespace(u)
-    inverse = xp.stack((1 / r, 0 * r))
+    inverse = xp.stack((1 / r, xp.zeros(())))
     phases = Z / L[:, None]
     return {
         "one phase": chain(

@@ -17,7 +17,7 @@ __all__ = ["conjugate", "modulus", "polar", "product", "real_number", "unit"]
 def real_number(t: Any) -> Any:
     """t as the complex number (t, 0): (..) -> (.., 2)."""
     xp = array_namespace(t)
-    return xp.stack((t, 0 * t), axis=-1)
+    return xp.stack((t, xp.zeros(t.shape)), axis=-1)
 
 
 @definition(r"#1 \cdot #2")

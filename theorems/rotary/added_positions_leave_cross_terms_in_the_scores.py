@@ -47,7 +47,7 @@ def statement(
         "four terms": equal(
             xp.sum((X + P) * (Y + R), axis=-1), xp.sum(X * Y, axis=-1) + crossed + relative
         ),
-        "a common shift is seen": differ(pair_score(s), pair_score(0 * s), xp.sin(s)),
+        "a common shift is seen": differ(pair_score(s), pair_score(xp.zeros(())), xp.sin(s)),
     }
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..subjects import Additive
 from .code import Code, DoesNotFit
 from .roles import Parameter, order_in, parameters
-from .tokens import embeds
+from .tokens_called import embeds
 
 __all__ = ["fit"]
 

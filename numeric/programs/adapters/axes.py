@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["ORDERS", "PLACES", "from_order", "placed", "to_order", "turning"]
+__all__ = ["ORDERS", "PLACES", "from_order", "held", "placed", "to_order", "turning"]
 
 ORDERS = ("bhtd", "bthd", "btd", "td", "thd", "htd", "tbhd", "tbd")
 PLACES = ("bt", "t", "tb")
@@ -70,7 +70,17 @@ def turning(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ..
     return turn
 
 
+def held(positions: Tensor) -> Tensor:
+    """The numbers of positions, for a look of the adapter's own at them.
+
+    Where runs are followed, what the code does with positions is told; what is done here is not.
+    """
+    numbers: Tensor = getattr(positions, "numbers", positions)
+    return numbers
+
+
 def _alike(positions: Tensor) -> bool:
     if torch.compiler.is_exporting():
         return False
+    positions = held(positions)
     return bool((positions == positions[:1]).all())

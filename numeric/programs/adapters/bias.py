@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from ..subjects import Bias
 from .building import method_of
 from .code import Code, DoesNotFit
 from .counts import Counts, H, S, T, called_with, rows_of, ways
-from .roles import sizes_of
+from .roles import parameters, sizes_of
 
 __all__ = ["fit"]
 
@@ -38,13 +39,17 @@ def fit(code: Code) -> Bias:
             failed = failed or str(error)
             continue
         for how in tried:
-            heads = code.options.heads or max(sizes_of(code.call, "heads"), default=0) or H
+            said, held = code.options, max(sizes_of(code.call, "heads"), default=0)
+            heads = said.heads or held or said.likely.get("heads", 0) or H
             try:
-                shape = _shape(called_with(one.again(), how, heads)(T, S), how, heads)
+                made = called_with(one.again(), how, heads)(T, S)
+                heads = _own(made, how, heads)
+                shape = _shape(made, how, heads)
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
                 failed = failed or f"called with ({how.told}): {' '.join(str(error).split())[:200]}"
                 continue
-            return _subject(one.again(), how, heads if "H" in shape else 1)
+            placed, many = _placed(one, how, heads), heads if "H" in shape else 1
+            return _subject(one.again(), placed, many, shape.endswith("H"))
         try:
             return _index(one)
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -62,6 +67,18 @@ def _codes(code: Code) -> list[Code]:
     return [*first, code]
 
 
+def _own(value: Any, how: Counts, heads: int) -> int:
+    """How many heads came from code that is not told how many, and has no name for them."""
+    told = any(letter == "H" for _, letter in how.names)
+    rows = S if how.square else T
+    if told or not isinstance(value, Tensor) or value.dim() < 3:
+        return heads
+    first, last = value.shape[-3], value.shape[-1]
+    if value.shape[-2:] == (rows, S):
+        return first if first > 1 else heads
+    return last if value.shape[-3:-1] == (rows, S) else heads
+
+
 def _shape(value: Any, how: Counts, heads: int) -> str:
     """H, T, S where the value has heads, T, S where not; raises for any other shape."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
@@ -77,19 +94,38 @@ def _shape(value: Any, how: Counts, heads: int) -> str:
     raise DoesNotFit(f"({heads}, {queries}, {S}) was wanted, {found} came")
 
 
-def _subject(code: Code, how: Counts, heads: int) -> Bias:
+def _placed(code: Code, how: Counts, heads: int) -> Counts:
+    """The counts, and where the first query stands if the code must be told to put it right.
+
+    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
+    """
+    beside = [one.name for one in parameters(code.call) if one.role == "offset"
+              and not one.required and one.name not in code.options.arguments]  # fmt: skip
+    if how.square or len(beside) != 1:
+        return how
+    told = replace(how, names=(*how.names, (beside[0], "S - T")))
+    try:
+        last = called_with(code.again(), how, heads)(S, S)[..., S - T :, :]
+        plain, placed = (called_with(code.again(), one, heads)(T, S) for one in (how, told))
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return how
+    ends = placed.shape == last.shape and torch.equal(placed, last)
+    return told if ends and not torch.equal(plain, last) else how
+
+
+def _subject(code: Code, how: Counts, heads: int, heads_last: bool) -> Bias:
     call = called_with(code, how, max(heads, 1))
 
     def bias(queries: int, keys: int) -> Tensor:
         value = call(queries, keys)
         rows = keys if how.square else queries
-        if value.dim() == 3 and value.shape == (rows, keys, heads):
+        if heads_last:
             value = value.permute(2, 0, 1)
         value = value.reshape(-1, value.shape[-2], keys).expand(heads, rows, keys)
         return rows_of(value, queries) if how.square else value
 
     def make(**settings: Any) -> Bias:
-        return _subject(code.again(**settings), how, heads)
+        return _subject(code.again(**settings), how, heads, heads_last)
 
     square = "; it knows one count, so the last rows are taken for fewer queries" * how.square
     late = torch.ones(T, T, dtype=torch.bool).triu(1)

@@ -4,71 +4,26 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import inspect
-import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .code import Code, DoesNotFit, NoSetting, Options
+from .functions import code_of_function
 from .roles import Parameter, parameters, role_of
+from .sources import alike, beside, place_of, source_of
 
-__all__ = ["SIZES", "alike", "beside", "code_of", "place_of", "settings_for", "source_of"]
+__all__ = ["SIZES", "code_of", "copy_of", "method_of", "settings_for"]
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
-SIZES = {"heads": 2, "groups": 2, "width": 8, "embed": 16, "length": 2048, "keys": 2048,
+HEADS = 2
+SIZES = {"heads": HEADS, "groups": 2, "width": 8, "embed": 16, "length": 2048, "keys": 2048,
          "dropout": 0.0, "window": 4, "base": 10000.0, "device": None,
          "dtype": torch.float32}  # fmt: skip
-
-
-def alike(one: str, other: str) -> int:
-    """How many letters two names begin with together.
-
-    >>> alike("LlamaConfig", "LlamaAttention")
-    5
-    """
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def source_of(thing: Any) -> str:
-    """The source of a function, or of the class of an object; "" where there is none."""
-    target = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-    try:
-        return inspect.getsource(inspect.unwrap(target))
-    except (OSError, TypeError):
-        return ""
-
-
-def place_of(thing: Any) -> str:
-    """``file:line`` of a function, or of the class of an object."""
-    target = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-    try:
-        return f"{inspect.getsourcefile(target)}:{inspect.getsourcelines(target)[1]}"
-    except (OSError, TypeError):
-        return ""
-
-
-def beside(thing: Any) -> Mapping[str, Any]:
-    """The names of the file in which a function, a class or the class of an object stands."""
-    if isinstance(thing, functools.partial):
-        return beside(thing.func)
-    if inspect.ismethod(thing):
-        return beside(thing.__self__)
-    inner = inspect.unwrap(thing) if callable(thing) and not isinstance(thing, nn.Module) else thing
-    if isinstance(inner, types.FunctionType):
-        return inner.__globals__
-    cls = inner if inspect.isclass(inner) else type(inner)
-    for name in ("forward", "__init__", "__call__"):
-        method = inspect.unwrap(cls.__dict__[name]) if name in cls.__dict__ else None
-        if isinstance(method, types.FunctionType):
-            return method.__globals__
-    module = sys.modules.get(cls.__module__)
-    return vars(module) if module is not None else {}
 
 
 def settings_for(
@@ -79,15 +34,27 @@ def settings_for(
     Raises ``DoesNotFit`` that names a parameter whose meaning is not known.
     """
     given = dict(options.settings)
-    for one in parameters(cls):
+    known = parameters(cls)
+    likely = _likely(options, {one.role for one in known})
+    for one in known:
         if one.name in given:
             continue
         chosen = getattr(options, one.role, 0) if one.role in ("width", "heads", "embed") else 0
+        chosen = chosen or (likely.get(one.role, 0) if one.required else 0)
         if chosen:
             given[one.name] = chosen
         elif one.required or one.name == "layer_idx":
             given[one.name] = _setting(one, cls, options, space)
     return given
+
+
+def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
+    """The sizes that are declared; a width, of code that takes heads and none, is their part."""
+    found = dict(options.likely)
+    if "width" in found and "width" not in roles:
+        heads = (options.heads or found.get("heads") or HEADS) if "heads" in roles else 1
+        found["embed"] = found["width"] * heads
+    return found
 
 
 def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
@@ -141,7 +108,7 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
         owner = _module(thing.__self__, name or thing.__qualname__, options, {})
         return method_of(owner, thing.__name__)
     if isinstance(thing, types.FunctionType):
-        return _function(thing, name or thing.__qualname__, options)
+        return code_of_function(thing, name or thing.__qualname__, options)
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
@@ -267,75 +234,3 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
             given[key] = changed
             return True
     return False
-
-
-def _function(function: types.FunctionType, name: str, options: Options) -> Code:
-    """A function with memories of its own: what it keeps in its file, or in defaults, is copied."""
-    space = inspect.unwrap(function).__globals__
-    kept = _apart(function)
-    text, place = source_of(function), place_of(function)
-
-    def again(**settings: Any) -> Code:
-        if settings:
-            known = parameters(kept)
-            named = {
-                one.name: value for key, value in settings.items() for one in known
-                if one.name == key or (one.role and one.role == role_of(key))
-            }  # fmt: skip
-            if len(named) < len(settings):
-                raise NoSetting(f"{name} takes {', '.join(p.name for p in known)}, and not "
-                                f"{', '.join(settings)}")  # fmt: skip
-            more = dataclasses.replace(options, arguments={**options.arguments, **named})
-            return _function(kept, name, more)
-        return Code(name=name, call=_apart(kept), again=again, space=space, options=options,
-                    text=text, place=place)  # fmt: skip
-
-    return again()
-
-
-def _apart(function: types.FunctionType) -> types.FunctionType:
-    """The same function, in a copy of its file's names."""
-    if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
-        ("torch", "transformers")
-    ):
-        return function
-    names = function.__globals__
-    fresh: dict[str, Any] = {}
-    for key, value in names.items():
-        own = isinstance(value, types.FunctionType) and value.__globals__ is names
-        if own and not hasattr(value, "__wrapped__"):
-            fresh[key] = _in(value, fresh)
-        elif hasattr(value, "cache_parameters") and getattr(
-            value.__wrapped__, "__globals__", None
-        ) is names:  # fmt: skip
-            fresh[key] = functools.lru_cache(**value.cache_parameters())(
-                _in(value.__wrapped__, fresh)
-            )
-        elif isinstance(value, dict | list | set) and not key.startswith("__"):
-            fresh[key] = _copied(value)
-        else:
-            fresh[key] = value
-    return _in(function, fresh)
-
-
-def _in(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
-    cells = tuple(
-        types.CellType(_copied(cell.cell_contents)) for cell in function.__closure__ or ()
-    )
-    made = types.FunctionType(
-        function.__code__, names, function.__name__, _copied(function.__defaults__), cells
-    )
-    made.__kwdefaults__ = _copied(function.__kwdefaults__)
-    made.__annotations__ = function.__annotations__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    made.__dict__.update({k: _copied(v) for k, v in vars(function).items()})
-    return made
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict | list | set | tuple | Tensor | nn.Module):
-        try:
-            return copy.deepcopy(value)
-        except Exception:  # noqa: BLE001 (what cannot be copied is shared)
-            return value
-    return value

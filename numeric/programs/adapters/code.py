@@ -27,6 +27,7 @@ class Options:
     (features): "bthd".  ``places``: those of its positions, a for axes: "bt", "t", "abt".
     ``width``, ``heads``, ``groups``, ``embed``, ``axes``, ``most``: sizes.  ``table``: what makes
     cos and sin.  ``arguments``: of every call; ``settings``: of the constructor.
+    ``likely``: sizes, by name, for code that takes any: those that are declared of it.
     """
 
     order: str = ""
@@ -40,6 +41,7 @@ class Options:
     table: Any = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    likely: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,7 @@ def called_with(code: Code, how: Counts, heads: int) -> Callable[[int, int], Any
     def call(queries: int, keys: int) -> Any:
         values: dict[str, Any] = {
             "T": keys if how.square else queries, "S": keys, "H": heads, "w": 3, "d": 8,
+            "S - T": keys - queries,
             "x": torch.zeros(2, keys if how.square else queries, 8), "m": torch.ones(1, keys),
         }  # fmt: skip
         given = {name: values[letter] for name, letter in how.names}
@@ -89,5 +90,10 @@ def called_with(code: Code, how: Counts, heads: int) -> Callable[[int, int], Any
 
 
 def rows_of(value: Tensor, queries: int) -> Tensor:
-    """The last rows, of code that is called with one count."""
-    return value[..., value.shape[-2] - queries :, :]
+    """The last rows, of code that is called with one count.
+
+    They are picked and not cut off: a cut asks whether it leaves any row out, so that its graph
+    would be one of fewer queries than keys alone.
+    """
+    rows = value.shape[-2]
+    return value.index_select(-2, torch.arange(rows - queries, rows, device=value.device))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..subjects import Layer
 from .code import Code
-from .tokens import called, tokens_form
+from .tokens_called import called, tokens_form
 
 __all__ = ["fit"]
 

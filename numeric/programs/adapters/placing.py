@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .axes import from_order, to_order
+from .axes import from_order, held, to_order
 
 __all__ = ["at_offsets", "at_start"]
 
@@ -40,6 +40,7 @@ def at_start(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
 
     def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, heads, tokens, width = xs[0].shape
+        positions = held(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if torch.compiler.is_exporting() or torch.equal(positions, running):
             return plain(*xs)

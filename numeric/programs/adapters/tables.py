@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .axes import held
 from .code import Code, DoesNotFit
 from .roles import parameters
 
@@ -148,7 +149,7 @@ def _made(
 def _length(positions: Tensor) -> int:
     if torch.compiler.is_exporting():
         return 128
-    top = int(positions.max()) + 1 if positions.numel() else 1
+    top = int(held(positions).max()) + 1 if positions.numel() else 1
     return 1 << max(top - 1, 15).bit_length()
 
 

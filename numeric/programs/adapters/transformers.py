@@ -18,8 +18,8 @@ from typing import Any
 
 from torch import nn
 
-from .building import alike
 from .code import Code, DoesNotFit, Options
+from .sources import alike
 
 __all__ = ["attends_with", "is_config", "layer_types", "of_config", "rotary_classes",
            "small_config", "the_class"]  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from . import (  # noqa: F401 (each registers what it reads)
+    at_places,
     attention,
     complex_numbers,
     creation,
     elementwise,
+    flexible,
     joins,
     places,
     products,

@@ -10,7 +10,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 
-from .reading import Unread, constant, notes, numeric, reads, sized
+from .reading import NARROW, Unread, constant, notes, numeric, reads, sized
 
 __all__ = ["offsets"]
 
@@ -39,7 +39,7 @@ def _holds_counts(dtype: Any) -> None:
     """Counts that a dtype does not hold wrap round, or are rounded; the second is told."""
     import torch
 
-    if dtype in (torch.int8, torch.uint8, torch.int16):
+    if dtype in NARROW:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     if dtype in (torch.float16, torch.bfloat16):
         told = str(dtype).removeprefix("torch.")

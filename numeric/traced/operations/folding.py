@@ -40,13 +40,16 @@ def folded(operation: str, node: str, args: Sequence[Any]) -> Array | None:
 
 
 def _is_stored(argument: Any) -> bool:
-    """Whether an argument is a stored table, or made of numbers and of such tables alone."""
+    """Whether an argument is a stored table, or made of numbers and of such tables alone.
+
+    What has a length in it is another weight for another batch, and so another function.
+    """
     if isinstance(argument, list | tuple):
         return all(map(_is_stored, argument))
     if not isinstance(argument, Array):
         return True
     tables = set(notes().stored)
-    return all(v in tables or v.op == "size" for v in free(argument.term))
+    return all(v in tables for v in free(argument.term))
 
 
 def _of_row(operation: str, node: str, args: Sequence[Any]) -> Array | None:
@@ -65,9 +68,14 @@ def _of_row(operation: str, node: str, args: Sequence[Any]) -> Array | None:
 
 def _of_entries(operation: str, args: Sequence[Any]) -> Array:
     """One function for each operation and its settings: leaky_relu of 0.1 is not that of 0.2."""
-    settings = "".join(c if c.isalnum() else "_" for c in repr(tuple(args[1:])) if len(args) > 1)
-    name = f"any_{operation.split('.')[1]}{settings}".rstrip("_")
+    settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
+    name = f"any_{operation.split('.')[1]}{settings}"
     given = Given("function", core=(0,), out=(), says="a function of a number, any")
     notes().givens[name] = given
     found: Array = Function(name, given)(numeric(args[0]))
     return found
+
+
+def _spelt(setting: Any) -> str:
+    """A setting as a part of a name; 1e-16 and 1e+16 have two names."""
+    return repr(setting).translate(str.maketrans("-+.", "mp_"))

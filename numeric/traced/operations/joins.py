@@ -112,7 +112,7 @@ def written(
         return concatenated(pieces if whole_axis else [*pieces, sliced(x, axis, end, None)], axis)
     known, offset = number_of(length), 0 if start is None else whole(start, "a start")
     if known is None or known % stride or not 0 <= offset < stride:
-        raise Unread(f"a write to every {stride}th place of an axis of length {length!r}")
+        raise Unread(f"a write to one place in {stride} of an axis of length {length!r}")
     lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
     joined = stack(lanes, place + 1)
     return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])

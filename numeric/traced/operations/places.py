@@ -1,4 +1,4 @@
-"""Operations that pick entries by their place: slices, selections, gathers, flips."""
+"""Operations that pick entries by their place: slices, selections, parts, flips."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.claim import rows
-from attnproof.symbolic.givens import Function, Given
 from attnproof.symbolic.scalars import entry, integer, number_of
-from attnproof.symbolic.terms import Term, free, make
+from attnproof.symbolic.terms import Term
 
-from .reading import Unread, constant, notes, reads, sized, whole
+from .at_places import rows_of, table
+from .reading import Unread, notes, reads, sized, whole
 from .shapes import axis_of, each_part
 
-__all__ = ["rows_of", "sliced", "table"]
+__all__ = ["sliced"]
 
 END = 1 << 62
-
-
-def table(shape: Sequence[Any], body: Any) -> Array:
-    """The array whose entry at indices i, j, .. is ``body(i, j, ..)``."""
-    if not shape:
-        return as_array(body())
-    found: Array = rows(as_array(shape[0]), lambda i: table(shape[1:], lambda *r: body(i, *r)))
-    return found
 
 
 @reads("aten.slice.Tensor")
@@ -42,8 +33,10 @@ def _sliced(a: Array, axis: int, start: Any, end: Any, step: Any) -> Array:
     if known is not None:
         first = max(0, min(first, int(known))) if isinstance(first, int) else first
         last = max(0, min(last, int(known))) if isinstance(last, int) else last
-    if known is not None and isinstance(last, Array) and first == 0 and step == 1:
-        return _first_rows(a, axis, last)
+    if known is not None and isinstance(last, Array) and step == 1:
+        a = _first_rows(a, axis, last)
+        if isinstance(first, int) and first == 0:
+            return a
     key = (slice(None),) * axis + (slice(first, last, whole(step, "a step")),)
     try:
         return a[key]
@@ -59,26 +52,14 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
         told.patterns[found.term] = told.patterns[a.term]
     elif a.term in told.stored:
         found = rows_of(a, axis, xp.arange(count))
+    elif a.term.op == "slice" and a.term.data[0] != axis:  # of the last rows the first columns
+        (inner, start), (along, step) = a.term.args, a.term.data
+        end = Array(start) + Array(a.term.shape[along]) * step
+        return _sliced(_first_rows(Array(inner), axis, count), along, Array(start), end, step)
     else:
         raise Unread(f"a slice :{count!r} of an axis of length {a.axes[axis]!r}")
     told.readings[f"{count!r} <= {a.axes[axis]!r}, the length of a stored table"] = None
     return found
-
-
-def rows_of(a: Array, axis: int, where: Array) -> Array:
-    """The rows of a stored table at these places: a function of the place, whatever it is."""
-    name, value = notes().stored[a.term]
-    told = f"{notes().prefix}{name}_row"
-    length = a.axes[axis]
-    notes().readings[f"a stored table of length {length!r} is read below its length"] = None
-    rest = (*a.axes[:axis], *a.axes[axis + 1 :])
-    given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
-    notes().givens[told] = given
-    notes().rows[told] = (value, axis)
-    found: Array = Function(told, given)(where)
-    order = [*range(where.ndim, where.ndim + axis), *range(where.ndim),
-             *range(where.ndim + axis, found.ndim)]  # fmt: skip
-    return xp.permute_dims(found, order)
 
 
 def _inside(at: Any, length: Term) -> Any:
@@ -149,50 +130,6 @@ def flip(x: Any, axes: Sequence[int]) -> Any:
         ))))  # fmt: skip
 
     return each_part(x, turned)
-
-
-@reads("aten.index.Tensor", "aten.index_select.default")
-def index(x: Any, places: Any, selected: Any = None) -> Any:
-    """The entries at places that are themselves an array, along one axis."""
-    if selected is not None:  # index_select(x, axis, places)
-        places = [None] * axis_of(places, x.ndim) + [selected]
-    found = [(k, p) for k, p in enumerate(places) if p is not None]
-    if len(found) != 1:
-        raise Unread("an index of several arrays")
-    axis, where = found[0]
-    return each_part(x, lambda a: _gathered(a, axis, constant(where)))
-
-
-@reads("aten.embedding.default")
-def embedding(weight: Array, places: Array, *_: Any) -> Array:
-    """The rows of a table at these places."""
-    return _gathered(constant(weight), 0, constant(places))
-
-
-def _gathered(a: Array, axis: int, where: Array) -> Array:
-    if where.term.op in ("less", "less_equal", "equal", "and", "or", "not"):
-        raise Unread("an index of truth values")
-    if a.term in notes().stored:
-        return rows_of(a, axis, where)
-    if any(v.op == "var" and v.data[1] in ("real", "position") for v in free(where.term)):
-        raise Unread("an array that was computed, read at places which are inputs")
-    shape = (*a.axes[:axis], *where.axes, *a.axes[axis + 1 :])
-    if where.term.op == "arange" and where.axes[0] is a.axes[axis]:
-        return a
-
-    def at(*i: Any) -> Array:
-        before, inner = i[:axis], i[axis : axis + where.ndim]
-        place = where[inner] if where.ndim else where
-        key = (*before, place, *i[axis + where.ndim :])
-        return Array(make("entry", (a.term, *(_settled(as_array(k)) for k in key))))
-
-    return table(shape, at)
-
-
-def _settled(place: Array) -> Term:
-    from attnproof.symbolic.opened import opened
-
-    return integer(opened(place.term).right) if place.term.op == "pick" else place.term
 
 
 @reads("aten.roll.default")

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
 
+import torch
+
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
@@ -16,9 +18,12 @@ from attnproof.symbolic.scalars import is_truth, number_of
 from attnproof.symbolic.terms import Term
 
 __all__ = [
-    "AT_THE_END", "READINGS", "Notes", "Pair", "Unread", "bound", "constant", "noted", "notes",
-    "numeric", "opaque", "reads", "sized", "whole",
+    "AT_THE_END", "NARROW", "READINGS", "Notes", "Pair", "Unread", "bound", "constant", "noted",
+    "notes", "noting", "numeric", "opaque", "reads", "sized", "whole",
 ]  # fmt: skip
+
+# Whole numbers that wrap round at lengths and positions that people use.
+NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
 # A mask is often filled with the least number of its dtype: of float16 −65504 and of others less.
 AT_THE_END = -6.0e4
@@ -44,7 +49,7 @@ class Notes:
     prefix: str = ""
     patterns: dict[Term, Callable[[tuple[Any, ...]], Array]] = field(default_factory=dict)
     stored: dict[Term, tuple[str, Any]] = field(default_factory=dict)
-    rows: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    rows: dict[str, tuple[Any, int | tuple[int, ...]]] = field(default_factory=dict)
 
     readings: dict[str, None] = field(default_factory=dict)
     givens: dict[str, Given] = field(default_factory=dict)
@@ -69,6 +74,11 @@ def noted(into: Notes) -> Iterator[Notes]:
 def notes() -> Notes:
     """The notes that are being taken."""
     return _notes.get()
+
+
+def noting() -> bool:
+    """Whether notes are being taken."""
+    return _notes.get(None) is not None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
-from .places import table
+from .at_places import table
 from .reading import Unread, constant, notes, numeric, reads
 from .shapes import axis_of
 

@@ -11,9 +11,11 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, AxisMismatch, as_array
 from attnproof.symbolic.scalars import ONE, integer, is_truth, mul, number_of, split_integer
 
-from .reading import Pair, Unread, constant, notes, numeric, opaque, reads, sized
+from .reading import NARROW, Pair, Unread, constant, notes, numeric, opaque, reads, sized
 
 __all__ = ["axis_of", "expanded", "reshaped"]
+
+MEDIUM = (torch.int32, torch.uint32, torch.uint64)
 
 
 def axis_of(axis: int, ndim: int) -> int:
@@ -55,13 +57,21 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     if dtype == torch.bool:
         return a if is_truth(a.term) else ~(a == as_array(0))
     if not dtype.is_floating_point and source is not None and source.is_floating_point:
-        return opaque("trunc", numeric(a))
-    if dtype in (torch.int8, torch.uint8, torch.int16) and source != torch.bool:
+        return opaque(_cut(dtype), numeric(a))
+    if dtype in NARROW and source != torch.bool:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
-    if dtype in (torch.float16, torch.bfloat16) and source not in (torch.bool, dtype):
-        told = str(dtype).removeprefix("torch.")
+    told = str(dtype).removeprefix("torch.")
+    if dtype in MEDIUM and source != torch.bool:
+        notes().readings[f"whole numbers in {told} are read as if they never wrapped round"] = None
+    short = dtype.is_floating_point and dtype.itemsize < 4
+    if short and source not in (torch.bool, dtype):
         notes().readings[f"a conversion to {told} is read without its rounding"] = None
     return numeric(a)
+
+
+def _cut(dtype: torch.dtype) -> str:
+    """The function that cuts to whole numbers: what is too large for a dtype becomes another."""
+    return "trunc" if dtype == torch.int64 else f"trunc_{str(dtype).removeprefix('torch.')}"
 
 
 @reads("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")

@@ -1,0 +1,118 @@
+"""Targets of one command, in turn: each is run, printed and kept, and stops no other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ..interrupt import Interrupted
+from ..usage import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .asked import Asked
+    from .records import CodeRecord
+    from .running import Limits
+
+__all__ = ["in_turn"]
+
+
+def in_turn(
+    targets: Sequence[str], asked: Callable[[str], Asked], limit: float, whole: float,
+    json: Path | None, *, identifying: bool,
+) -> int:  # fmt: skip
+    """Run the targets, one after the other; what one does stops no other.  The exit code."""
+    from .running import Limits
+
+    start = monotonic()
+    done: list[CodeRecord] = []
+    codes: list[int] = []
+    left = list(dict.fromkeys(targets))
+    try:
+        while left and 130 not in codes:
+            record, code = _found(asked(left[0]), Limits(limit, whole), identifying=identifying)
+            done.append(record)
+            codes.append(code)
+            left.pop(0)
+            _show(record, identifying=identifying, first=len(done) == 1)
+    except KeyboardInterrupt:
+        codes.append(130)
+    if not done:
+        raise Interrupted("interrupted before any law was decided; nothing written")
+    if json is not None:
+        _write(done, left, monotonic() - start, json)
+    return max(codes, key=lambda code: (code == 130, code))
+
+
+def _found(asked: Asked, limits: Limits, *, identifying: bool) -> tuple[CodeRecord, int]:
+    """Run one target: its record, and the exit code.
+
+    Raises ``KeyboardInterrupt`` where that came before anything was found.
+    """
+    from .loading import CannotLoad, require_target
+    from .running import Child, run
+
+    start = monotonic()
+    child, why = None, ""
+    try:
+        require_target(asked.target)
+        child = Child(asked)  # it loads its libraries while this process loads its own
+    except CannotLoad as error:
+        why = str(error)
+    from rich.console import Console
+
+    from .collecting import Collected
+    from .progress import code_progress
+    from .words import exit_code, stopped_told
+
+    heard, stopped, said, code = Collected(asked), "", "", None
+    if child is None:
+        heard.hear({"event": "refused", "why": why})
+    else:
+        try:
+            with code_progress(Console(stderr=True), asked.target) as tell:
+                cause, said = run(heard, limits, tell, child)
+            stopped = stopped_told(heard, cause) if cause is not None else ""
+        except KeyboardInterrupt:
+            if not heard.findings:
+                raise
+            stopped, code = f"{asked.target} was interrupted; what was found is kept.", 130
+    record = heard.record(monotonic() - start, stopped=stopped, said=said)
+    return record, exit_code(record, identifying=identifying) if code is None else code
+
+
+def _show(record: CodeRecord, *, identifying: bool, first: bool) -> None:
+    """Print one target, an empty line before it if it is not the first."""
+    from rich.console import Console
+
+    from .table import code_page, identity_page
+
+    console = Console()
+    page = (identity_page if identifying else code_page)(record, console.width)
+    with console.capture() as told:
+        # A command that is to be copied stays whole.
+        console.print(page, highlight=False, markup=False, crop=False)
+    _say("\n" * (not first) + told.get())
+
+
+def _say(text: str) -> None:
+    """Print; where nobody reads on, such as behind `| head`, go on without."""
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file: Path) -> None:
+    from ..output import write_json
+    from .records import codes_record
+
+    try:
+        _say(f"wrote {write_json(codes_record(done, left, seconds), file)}\n")
+    except OSError as error:
+        told = f"wanted to write {file}, and could not ({error.strerror or error})"
+        raise UsageError(f"{told}; what was found is above; choose another file") from None

@@ -1,0 +1,37 @@
+"""Small sweeps, and numbers that are set instead of measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnproof.catalogue import load_catalogue
+from attnproof.numeric.measurement import Measurement
+from attnproof.sweeping.cells import Cell, Grid
+from attnproof.sweeping.engines import Engine
+from attnproof.sweeping.sweep import Asked, Plan, planned
+from attnproof.symbolic.statement import Statement
+
+SOFTMAX = "softmax-commutes-with-permutations"
+ATTENTION = "attention-ignores-the-order-of-pairs"
+THREADS = Engine("threading")
+
+
+def plan_of(asked: Asked, *names: str) -> Plan:
+    return planned(load_catalogue().having(names or [SOFTMAX]).entries, asked)
+
+
+def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    """Stands in for the numeric side."""
+    del statement
+    return [
+        Measurement(
+            "", cell.implementation, "cpu", cell.dtype, {"n": 4}, cell.seed, "every entry", 1e-7,
+            1e-6, (0,), 0.1, "held", "", "each operation rounded",
+        )
+    ]  # fmt: skip
+
+
+def asked(*seeds: int, **more: Any) -> Asked:
+    grid = Grid(("float32",), seeds=seeds or (0, 1, 2), devices=("cpu",))
+    return Asked(grid, **{"engine": THREADS, **more})

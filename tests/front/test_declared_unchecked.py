@@ -1,0 +1,130 @@
+"""What is declared and could not be compared is told; what is advised to be declared works."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.cli import main
+from attnproof.numeric.programs.declared import DECLARED
+from attnproof.numeric.programs.declared_laws import LAWS
+from attnproof.numeric.programs.laws import CODE_LAWS
+from attnproof.real_code.asserting import CodeBreaksLaw
+from attnproof.real_code.words import declaring, exit_code
+from attnproof.testing import assert_attention, check_attention, check_bias, check_mask
+
+FEW = ["measured"]
+TOLD = "declared, and not checked: "
+
+
+def attention() -> nn.Module:
+    return nn.MultiheadAttention(32, 4, batch_first=True)
+
+
+def causal(n: int) -> Tensor:
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def window(n: int, width: int = 4) -> Tensor:
+    before = torch.arange(n)[:, None] - torch.arange(n)
+    return (before >= 0) & (before < width)
+
+
+def both_sides(n: int) -> Tensor:
+    return (torch.arange(n)[:, None] - torch.arange(n)).abs() < 3
+
+
+def at_start(q_len: int, kv_len: int) -> Tensor:
+    return torch.full((q_len, kv_len), -torch.inf).triu(1)
+
+
+def strict(n: int) -> Tensor:
+    return torch.ones(n, n, dtype=torch.bool).tril(-1)
+
+
+def test_a_declared_scale_that_is_not_compared_is_undecided() -> None:
+    record = check_attention(attention(), declared="attention:scale=0.25", legs=FEW)
+    law = record.law("scale-as-declared")
+    assert law.verdict == "undecided"
+    assert law.why.startswith(f"scale=0.25: {TOLD}the code takes tokens")
+    assert exit_code(record) == 1
+    plain = check_attention(attention(), legs=FEW)
+    assert plain.law("scale-as-declared").verdict == "not asked"
+    assert exit_code(plain) == 0
+    with pytest.raises(CodeBreaksLaw, match="declared, and not checked"):
+        assert_attention(attention(), declared="attention:scale=0.25", legs=FEW)
+
+
+def test_a_law_of_other_code_that_compares_what_is_declared_has_a_row() -> None:
+    record = check_mask(causal, declared="mask:causal,scale=0.5", legs=FEW)
+    assert record.law("causal").verdict == "measured"
+    law = record.law("scale-as-declared")
+    assert law.why == f"scale=0.5: {TOLD}it is a law of attention code, and this is mask code"
+    assert exit_code(record) == 1
+
+
+def test_a_name_that_means_nothing_here_is_told() -> None:
+    def bias(length: int) -> Tensor:
+        return -(torch.arange(length)[:, None] - torch.arange(length)).abs().float()
+
+    record = check_bias(bias, declared="bias:name=kerple,heads=1", legs=FEW)
+    assert record.law("slopes-as-declared").why.startswith(f"name=kerple, heads=1: {TOLD}")
+    assert exit_code(record) == 1
+
+
+def test_laws_that_were_named_are_asked_alone() -> None:
+    declared = "attention:causal=false,scale=0.25"
+    record = check_attention(attention(), ["past-is-used"], declared=declared, legs=FEW)
+    assert [law.verdict for law in record.laws] == ["measured"]
+
+
+def test_every_field_has_a_law_or_says_how_others_are_meant() -> None:
+    known = {law.id for law in CODE_LAWS}
+    for name, kind in DECLARED.items():
+        fields = set(kind.__dataclass_fields__)
+        assert set(LAWS[name]) <= fields
+        assert fields - set(LAWS[name]) <= {"format", "positions"}
+        assert set(LAWS[name].values()) <= known
+
+
+@pytest.mark.parametrize(
+    ("check", "code", "wanted"),
+    [
+        (check_mask, causal, "mask:causal=true"),
+        (check_mask, window, "mask:causal=true,window=4"),
+        (check_mask, both_sides, "mask:causal=false,window=3"),
+        (check_mask, at_start, "mask:causal=true,alignment=start"),
+        (check_mask, strict, ""),
+        (check_attention, attention(), "attention:causal=false"),
+    ],
+    ids=["causal", "window", "both sides", "at start", "strict", "attention"],
+)
+def test_what_is_advised_works(check: Callable[..., Any], code: Any, wanted: str) -> None:
+    told = declaring(check(code, legs=["measured", "identity"]))
+    assert (f"--declare {wanted} asks" in told) if wanted else not told
+    if wanted:
+        assert exit_code(check(code, declared=wanted, legs=FEW)) == 0
+
+
+def test_the_command_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import torch\ndef causal(n):\n    return torch.ones(n, n).bool().tril()\n")
+    assert main(["check", f"{file}::causal", "--declare", "mask:causal,scale=0.5"]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 undecided" in shown
+    assert "scale-as-declared is undecided" in shown
+
+
+def test_the_command_advises_its_own_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def odd_mask(colour, shade):\n    return 3\n")
+    assert main(["check", f"{file}::odd_mask"]) == 2
+    shown = capsys.readouterr().out
+    assert "--as rotary" in shown
+    assert "kind=" not in shown
+    assert "mask=lambda queries, keys: odd_mask(queries, keys)," in shown
