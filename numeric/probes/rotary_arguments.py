@@ -102,9 +102,23 @@ def _built_with(
         return Built(held(words))
     changed = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
     seen_there = compare_ladder(other, changed, found)
+    if seen_there.witness is not None and name == "base" and declared.base is None:
+        for exponents in _counted_over(2 * len(after.omega), other.width):
+            spread = compare_ladder(other, replace(changed, base=value**exponents), found)
+            if spread.witness is None and not spread.doubtful:
+                return Built(held(words), compared=True)
     if seen_there.witness is None:
         return Built(held(words), compared=not seen_there.doubtful)
     return Built(replace(seen_there, why=f"built with {words}: {seen_there.why}"), compared=True)
+
+
+def _counted_over(turning: int, width: int) -> tuple[float, ...]:
+    """Powers of a base that are as usual as itself, where no base is declared.
+
+    Exponents 2i/D may be counted over the whole head where a part of it turns, and over an odd
+    width of which one channel more turns: base^(−2i/D) is (base^c)^(−2i/turning), c = turning/D.
+    """
+    return tuple(turning / over for over in (width, turning - 1) if over != turning)
 
 
 def _alike(one: Read, two: Read) -> bool:

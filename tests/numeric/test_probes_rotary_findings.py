@@ -203,3 +203,19 @@ def test_witnesses_are_at_the_first_position_that_shows_them() -> None:
     found = verdict("width-as-declared", few)
     assert found.witness is not None
     assert (found.witness.here[1], found.witness.there[1]) == (4, 8)
+
+
+def over_the_head(power: float, base: float = 10_000.0) -> Rotary:
+    """8 of 16 channels turn, at frequencies base^(−2i/16 · power)."""
+    omega = ladder(16, base**power)[:4]
+
+    def turn(x: Tensor, positions: Tensor) -> Tensor:
+        return torch.cat((half(omega)(x[..., :8], positions), x[..., 8:]), -1)
+
+    return code(turn, 16, declared=None, make=lambda base: over_the_head(power, base))
+
+
+def test_exponents_may_be_counted_over_the_whole_head_and_not_as_one_likes() -> None:
+    assert verdict("follows-its-arguments", over_the_head(1.0)).verdict == "holds"
+    assert verdict("follows-its-arguments", over_the_head(2.0)).verdict == "holds"  # over the part
+    assert verdict("follows-its-arguments", over_the_head(3.0)).verdict == "broken"
