@@ -21,26 +21,33 @@ from array_api_compat import array_namespace
 
 from .encoding import Encoding
 from .encoding_law import Answer, stated
-from .law_names import c, r
+from .law_names import LAW_SIZES, c, most, r, size_names
 from .law_names import e as value_width
+from .pairs import alone
 from .symbolic.array import Array, as_array
 from .symbolic.boundedness import bounded
 from .symbolic.candidates import NUMBERS
 from .symbolic.claim import Claim, at_least, greater
 from .symbolic.decision import Decision
-from .symbolic.givens import Given, natural, positions
+from .symbolic.givens import Given, index_map, natural, positions, real
 from .symbolic.prove import Effort, decide
 from .symbolic.refute import refute
 from .symbolic.scalars import always_less, num
-from .symbolic.terms import free
+from .symbolic.terms import Term, free
 
-__all__ = ["FORMED", "by_form", "exceeded", "made", "proved_bound", "rules_of", "simple"]
+__all__ = [
+    "FORMED", "by_form", "exceeded", "made", "numbers_made", "proved_bound", "rules_of", "simple",
+    "values_told",
+]  # fmt: skip
 
 EFFORT = Effort(refuting=False, prove=2.0)
 SMALL = (1, 2)  # bounds that are tried where none is named
 Made = tuple[str, Any, Any]
 FORMED = "by its form"
-OF_CONTENTS = ("what is added to q·k", "the scores", "the values that are read")
+OF_CONTENTS = (
+    "what is added to q·k", "the scores", "the values that are read", "what is added, all together",
+    "keys, all together", "queries, all together",
+)  # fmt: skip
 
 
 def made(
@@ -49,25 +56,41 @@ def made(
     """What it makes of positions: in words, the numbers, and the token whose length counts them.
 
     What is added and biases are counted in ones: there is no token.  What depends on queries,
-    keys and values otherwise is to be bounded for each of them.  A pair stands for all where
-    other tokens do not matter; scores that are computed as a whole are taken as a whole.
+    keys and values otherwise is to be bounded for each of them.  A pair stands for all where it
+    is proved that other tokens do not matter; else everything is taken as a whole, and so are
+    scores that are computed so: then the bound is one for any number of tokens.
     """
-    m, n, q, k = a[None], b[None], x[None], y[None]
-    if e.defines("add"):
+    if not alone(type(e)):  # type: ignore[arg-type]
+        yield OF_CONTENTS[1], e.scores(Q, K, u, p), None
+        if e.acts("add"):
+            yield OF_CONTENTS[3], e.add(p), None
+        if e.acts("turn", "key"):
+            yield OF_CONTENTS[4], e.encode(K, p), None
+        if e.acts("query"):
+            yield OF_CONTENTS[5], e.encode_query(Q, u), None
+    else:
+        yield from _of_pairs(e, a[None], b[None], x, y, u, p, Q, K)
+    if e.acts("value"):
+        yield OF_CONTENTS[2], e.value(V[None], u[:, None], p[None]), None
+
+
+def _of_pairs(
+    e: Encoding, m: Any, n: Any, x: Any, y: Any, u: Any, p: Any, Q: Any, K: Any
+) -> Iterator[Made]:
+    q, k = x[None], y[None]
+    if e.acts("add"):
         yield "what is added", e.add(m)[0], None
-    if e.defines("turn", "key"):
+    if e.acts("turn", "key"):
         yield "keys", e.key(q, m)[0], x
-    if e.defines("query"):
+    if e.acts("query"):
         yield "queries", e.query(q, m)[0], x
-    if e.defines("bias") and not e.defines("scores"):
+    if e.acts("bias") and not e.acts("scores"):
         yield "the bias", e.bias(m[:, None], n[None])[0, 0], None
-    if e.defines("relate") and not e.defines("scores"):
+    if e.acts("relate") and not e.acts("scores"):
         related = e.relate(q[:, None], k[None], m[:, None], n[None])
         yield OF_CONTENTS[0], related[0, 0], None
-    if e.defines("scores"):
+    if e.acts("scores"):
         yield OF_CONTENTS[1], e.scores(Q, K, u, p), None
-    if e.defines("value"):
-        yield OF_CONTENTS[2], e.value(V[None], u[:, None], p[None]), None
 
 
 def within(
@@ -77,11 +100,13 @@ def within(
 
     With ``together`` the squares of the numbers add up to C² at most, which is more.
     """
-    own = {str(t.data[0]) for t in free(as_array(C).term) if t.op in ("var", "index")}
-    if own - set(e.declared()):
+    parts = free(as_array(C).term)
+    own = {str(t.data[0]) for t in parts if t.op in ("var", "index", "call")}
+    strange = own - set(e.declared()) | size_names([as_array(C).term]) & LAW_SIZES
+    if strange:
         raise TypeError(
             f"a bound depends on the parameters alone; that of {type(e).__name__} has "
-            f"{', '.join(sorted(own - set(e.declared())))}"
+            f"{', '.join(sorted(strange))}"
         )
     if token is not None:
         return {"": at_least(C**2 * _squares(token), _squares(numbers))}
@@ -123,6 +148,11 @@ def proved_bound(e: Encoding, under: Sequence[str] = ()) -> tuple[list[str], Cou
     return told, used
 
 
+def numbers_made(e: Encoding) -> list[Term]:
+    """Everything that is to be bounded, at any positions, as terms."""
+    return [as_array(numbers).term for _, numbers, _ in _symbolic(e)]
+
+
 def _symbolic(e: Encoding) -> list[Made]:
     found: list[Made] = []
 
@@ -140,14 +170,19 @@ def by_form(e: Encoding) -> set[int]:
     """Which of what it makes is bounded by its form: sums and products of bounded numbers."""
     axes = (e.axes,) * bool(e.axes)
     one = natural() if e.whole else positions(*axes)
-    rows_ = [("u_0", one), ("p_0", one)] if e.whole else [
-        ("u", positions(r, *axes)), ("p", positions(c, *axes))
-    ]  # fmt: skip
-    places = (("a", one), ("b", one), *rows_)
+    if e.whole:
+        rows = (index_map(r, most), index_map(c, most))
+    else:
+        rows = (positions(r, *axes), positions(c, *axes))
+    places = (("a", one), ("b", one), ("u", rows[0]), ("p", rows[1]))
+    values = real(c, e.width if e.defines("add") else value_width)
+    contents = (("Q", real(r, e.width)), ("K", real(c, e.width)), ("V", values))
     variables = {given.named(name).term for name, given in places}
+    variables |= {r.term, c.term, most.term}
+    held = frozenset(given.named(name).term for name, given in contents)
     return {
         k for k, (_, numbers, token) in enumerate(_symbolic(e))
-        if token is None and bounded(numbers.term, frozenset(variables))
+        if token is None and bounded(numbers.term, frozenset(variables), held)
     }  # fmt: skip
 
 
@@ -176,7 +211,7 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
             if witness is not None:
                 what = says if token is None else f"{says} of ones"
                 told = f"{what} at position {far!r}: more than C for every C"
-                return f"{told}; {_set(e)}{witness.text}", rules_of(found)
+                return f"{told}; {values_told(e)}{witness.text}", rules_of(found)
     return None
 
 
@@ -194,15 +229,18 @@ def _sizes(e: Encoding, C: Any, far: Any, k: int, turned: bool) -> tuple[Any, An
     return xp.sum(numbers**2), C**2 * (1 if token is None else xp.sum(token**2))
 
 
-def _set(e: Encoding) -> str:
+def values_told(e: Encoding) -> str:
     """The parameters it was given, in words."""
     own = {name: v for name, v in e.parameters.items() if name in type(e).given}
-    told = {name: "t ↦ t" if callable(v) else repr(v) for name, v in own.items()}
+    told = {name: getattr(v, "told", "") or repr(v) for name, v in own.items()}
     return "".join(f"{name} = {v}, " for name, v in told.items())
 
 
-def simple(kind: type[Encoding]) -> Encoding:
-    """The encoding whose numbers are 1 and whose functions of a number give that number."""
+def simple(kind: type[Encoding], *, floored: bool = False) -> Encoding:
+    """The encoding whose numbers are 1 and whose functions of a number give that number.
+
+    ``floored``: they give the largest whole number that is not above it.
+    """
     values: dict[str, Any] = {}
     one = as_array(1)
     xp = array_namespace(one)
@@ -212,18 +250,19 @@ def simple(kind: type[Encoding]) -> Encoding:
         elif given.kind == "natural":
             values[name] = one
         elif given.kind == "function" and given.core == (0,) and given.out is not None:
-            values[name] = _same(given)
+            values[name] = _same(given, floored)
     return kind(**values)
 
 
-def _same(given: Given) -> Any:
-    """The function with f(t) = t in every entry."""
+def _same(given: Given, floored: bool) -> Any:
+    """The function with f(t) = t, or ⌊t⌋, in every entry."""
     shape = given.out or ()
 
     def function(t: Any) -> Any:
-        t = as_array(t)
+        t = as_array(t) // 1 if floored else as_array(t)
         return t[(..., *(None,) * len(shape))] * array_namespace(t).ones(shape) if shape else t
 
+    function.told = "t ↦ ⌊t⌋" if floored else "t ↦ t"  # type: ignore[attr-defined]
     return function
 
 

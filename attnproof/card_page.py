@@ -17,6 +17,7 @@ from .card_records import (
     WishRecord,
 )  # fmt: skip
 from .evidence import MeasuredEvidence
+from .symbolic.verdict_line import clauses, joined
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -29,10 +30,13 @@ __all__ = [
 ]  # fmt: skip
 
 CELL_SIGNS = {
-    "proved": "✓", "refuted": "✗", "measured": "≈", "undecided": "?", "does not apply": "·",
+    "proved": "✓", "refuted": "✗", "measured": "≈", "misread": "≠", "undecided": "?",
+    "does not apply": "·", "internal error": "!",
 }  # fmt: skip
 WISH_SIGNS = {"met": "✓", "not met": "✗", "open": "?"}
-CELL_STYLES = {"✓": "green", "✗": "magenta", "≈": "cyan", "?": "yellow", "·": "dim"}
+CELL_STYLES = {
+    "✓": "green", "✗": "magenta", "≈": "cyan", "≠": "red", "?": "yellow", "·": "dim", "!": "red",
+}  # fmt: skip
 FEW = 5  # laws that are named where the same error was raised
 LONG = 480  # characters of a reason or formula that is shown whole; the record has all of it
 
@@ -98,7 +102,8 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
             words = " ".join(laws[cell.law].says.split("\n\n")[0].split())
             told.append(f"\n{words}", "dim")
             told.append(f"\nthe law: {_short(cell.statement.text)}", "cyan")
-        for line in ["an error was raised, told below"] if cell.error else reasons(cell):
+        raised = "misread" if cell.verdict == "misread" else "an error was raised"
+        for line in [f"{raised}, told below"] if cell.error else reasons(cell):
             told.append(f"\n{_short(line)}", "dim")
         sign = Text(CELL_SIGNS[cell.verdict], cell_style(cell.verdict))
         shown.add_row(sign, told, Text(f"{cell.seconds:.2f} s", "dim"))
@@ -136,9 +141,12 @@ def _grid(width: int) -> Table:
 
 
 def reasons(cell: CellRecord) -> Iterator[str]:
-    """How a verdict is known, a line each: hypotheses, the reason, a witness, numbers."""
-    if cell.under:
-        yield f"if {', and '.join(cell.under)}"
+    """How a verdict is known, a line each: all its conditions, the reason, a witness, numbers."""
+    limits = clauses(cell.conditions)
+    if limits:
+        yield ", ".join(limits)
+    if cell.obeyed:
+        yield f"even if {joined(cell.obeyed)}"
     shown = cell.verdict == "proved" and bool(cell.witness) and cell.needed is None
     yield f"for example: {cell.why}" if shown else cell.why  # a law that claims a difference
     if cell.needed is not None:
@@ -167,11 +175,14 @@ def counted(record: TableRecord) -> str:
     if not record.cells:
         return "no cells"
     found: Counter[str] = Counter(cell.verdict for cell in record.cells)
-    under = sum(bool(cell.under) for cell in record.cells if cell.verdict == "proved")
+    proved = [cell for cell in record.cells if cell.verdict == "proved"]
+    under = sum(bool(cell.under) for cell in proved)
+    limited = sum(bool(cell.conditions) and not cell.under for cell in proved)
     words: tuple[str, ...] = get_args(CellVerdict)
     parts = [f"{found[word]} {word}" for word in words if found[word]]
-    if under:
-        parts[0] += f" ({under} under a hypothesis)"
+    of = [f"{n} under a {what}" for n, what in ((under, "hypothesis"), (limited, "condition")) if n]
+    if of:
+        parts[0] += f" ({', '.join(of)})"
     what = "laws" if len(record.encodings) == 1 else "cells"
     one = len(record.cells) == 1
     return f"{len(record.cells)} {what[:-1] if one else what}: {', '.join(parts)}"
@@ -181,12 +192,23 @@ def faults(record: TableRecord) -> Iterable[str]:
     """What is broken or was not reached, a line each."""
     for broken in record.broken:
         yield f"! broken: {broken.name}: {broken.error}"
-    raised: dict[tuple[str, str], list[str]] = {}
+    raised: dict[tuple[str, str, str], list[str]] = {}
     for cell in record.cells:
         if cell.error:
-            raised.setdefault((cell.encoding, cell.error), []).append(cell.law)
-    for (encoding, error), laws in raised.items():
-        told = ", ".join(laws) if len(laws) <= FEW else f"{len(laws)} laws"
-        yield f"! {encoding}, {told}: raised {error}"
+            word = "misread" if cell.verdict == "misread" else "raised"
+            raised.setdefault((cell.encoding, word, cell.error), []).append(cell.law)
+    for (encoding, word, error), laws in raised.items():
+        yield f"! {encoding}, {_named(laws)}: {error if word == 'misread' else f'raised {error}'}"
+    stopped: dict[tuple[str, str], list[str]] = {}
+    for cell in record.cells:
+        for part in cell.evidence:
+            if part.kind == "internal error":
+                stopped.setdefault((cell.encoding, part.why), []).append(cell.law)
+    for (encoding, why), laws in stopped.items():
+        yield f"! {encoding}, {_named(laws)}: {why}"
     if record.unfinished:
         yield f"! interrupted; not whole: {', '.join(record.unfinished)}"
+
+
+def _named(laws: list[str]) -> str:
+    return ", ".join(laws) if len(laws) <= FEW else f"{len(laws)} laws"

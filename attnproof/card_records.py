@@ -7,15 +7,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from .evidence import Evidence, Formula, Record, RefutedEvidence
+from .evidence import Evidence, Formula, ProvedEvidence, Record, RefutedEvidence, UndecidedEvidence
 from .records import GivenRecord, LinkRecord
+from .symbolic.verdict_line import Condition, verdict_line
 
 __all__ = [
     "BrokenEncoding", "CellRecord", "CellVerdict", "EncodingRecord", "LawRecord", "TableRecord",
     "WishRecord", "table_schema_text",
 ]  # fmt: skip
 
-CellVerdict = Literal["proved", "refuted", "measured", "undecided", "does not apply"]
+CellVerdict = Literal[
+    "proved", "refuted", "measured", "misread", "undecided", "does not apply", "internal error"
+]
 
 
 class LawRecord(Record):
@@ -51,7 +54,15 @@ class CellRecord(Record):
     law: str
     verdict: CellVerdict
     why: str = Field(description="How it is known, in a line.")
-    under: tuple[str, ...] = Field(default=(), description="The hypotheses it needs, in words.")
+    under: tuple[str, ...] = Field(
+        default=(), description="The hypotheses under which it has this verdict, in words."
+    )
+    obeyed: tuple[str, ...] = Field(
+        default=(), description="The hypotheses that the witness of a refutation obeys, in words."
+    )
+    places: str = Field(
+        default="", description="The positions of which it is proved, where these are not all."
+    )
     assumed: tuple[Formula, ...] = Field(default=(), description="The same as formulas.")
     needed: RefutedEvidence | None = Field(
         default=None, description="A witness that it fails without them."
@@ -60,8 +71,30 @@ class CellRecord(Record):
     chain: tuple[LinkRecord, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     witness: str = Field(default="", description="The witness in a line, if there is one.")
-    error: str = Field(default="", description="What the code of the encoding raised, if it did.")
+    error: str = Field(
+        default="", description="What the code of the encoding raised, or where it is misread."
+    )
     seconds: float = Field(ge=0)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Everything under which the verdict holds: positions, hypotheses, divisors that are not 0.
+
+        That of a difference which is refuted has them too: its contrary is proved.
+        """
+        proofs = [part for part in self.evidence if isinstance(part, ProvedEvidence)]
+        if any(isinstance(part, RefutedEvidence | UndecidedEvidence) for part in self.evidence):
+            proofs = []  # of parts of what was asked: they carry no verdict
+        alone = len(proofs) == 1
+        readings = [Condition(told, "if", "" if alone else part.says)
+                    for part in proofs for told in part.readings]
+        places = [Condition(self.places, "for")] if self.places else []
+        return (*places, *map(Condition, self.under), *readings)
+
+    @property
+    def line(self) -> str:
+        """The verdict with all its conditions."""
+        return verdict_line(self.verdict, self.conditions)
 
 
 class WishRecord(Record):
@@ -82,12 +115,15 @@ class BrokenEncoding(Record):
 
     name: str
     error: str
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
 
 
 class TableRecord(Record):
     """Encodings × laws.  A card is a table of one encoding."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     encodings: tuple[EncodingRecord, ...]
@@ -104,8 +140,9 @@ class TableRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """Nothing is broken, no code of an encoding raised, and nothing is unfinished."""
-        return not (self.broken or self.unfinished or any(cell.error for cell in self.cells))
+        """Nothing is broken, misread or unfinished, and no code raised."""
+        stopped = any(cell.error or cell.verdict == "internal error" for cell in self.cells)
+        return not (self.broken or self.unfinished or stopped)
 
     def cell(self, encoding: str, law: str) -> CellRecord:
         """The cell of these two ids."""

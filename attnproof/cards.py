@@ -15,7 +15,7 @@ from .card_records import CellRecord, EncodingRecord, TableRecord, WishRecord
 from .encoding import Encoding
 from .registry import in_order, load_encodings, load_file
 from .shapes import require_shapes
-from .tabulating import Tell, tabulate
+from .tabulating import LIMIT, Tell, tabulate
 from .usage import require_known
 
 if TYPE_CHECKING:
@@ -129,35 +129,38 @@ def only(record: TableRecord, encoding: str) -> TableRecord:
 
 def card(
     encoding: Wanted, laws: Iterable[str | EncodingLaw] = (), *, numeric: bool = False,
-    tell: Tell | None = None,
+    tell: Tell | None = None, limit: float = LIMIT,
 ) -> Card:  # fmt: skip
     """The card of an encoding: a class, an instance, an id such as ``"rope"``, or a file.
 
     An instance with values for its parameters is asked about with these values.  ``laws`` are
-    laws or their ids; all, if none is named.  Raises what the code of the encoding raises when it
+    laws or their ids; all, if none is named; ``limit`` is what each may take, in seconds of the
+    thread.  Raises what the code of the encoding raises when it
     is made, and :class:`attnproof.testing.NotAnEncoding` if a method gives an array of a wrong
     shape; what it raises in a law is told in that law's cell.
     """
     (kind,) = kinds_of([encoding])
     kind()  # an encoding that cannot be made has no card, and the caller hears why
     require_shapes(kind)
-    return Card(tabulate([kind], laws_of(laws), numeric=numeric, tell=tell))
+    return Card(tabulate([kind], laws_of(laws), numeric=numeric, tell=tell, limit=limit))
 
 
 def table(
     encodings: Iterable[Wanted] = (), laws: Iterable[str | EncodingLaw] = (), *, jobs: int = 1,
-    numeric: bool = False, tell: Tell | None = None,
+    numeric: bool = False, tell: Tell | None = None, limit: float = LIMIT,
 ) -> Table:  # fmt: skip
     """Encodings × laws: these, or all that are found (:func:`load_encodings`).
 
-    ``jobs`` is the number of processes.
+    ``jobs`` is the number of processes, ``limit`` what a law may take, in seconds of the thread.
     """
     named = list(encodings)
     found = load_encodings() if not named else None
     kinds = found.kinds if found else in_order(kinds_of(named))
     broken = found.broken if found else ()
     chosen = laws_of(laws)
-    return Table(tabulate(kinds, chosen, broken=broken, jobs=jobs, numeric=numeric, tell=tell))
+    return Table(tabulate(
+        kinds, chosen, broken=broken, jobs=jobs, numeric=numeric, tell=tell, limit=limit
+    ))  # fmt: skip
 
 
 def laws_of(wanted: Iterable[str | EncodingLaw]) -> Sequence[EncodingLaw]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import traceback
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .faults import broken_by
 from .outside import imported
 
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem
 
 __all__ = [
-    "Broken", "Catalogue", "Entry", "Source", "failure", "load_catalogue", "sources",
-    "theorem_files",
+    "Broken", "Catalogue", "Entry", "Source", "load_catalogue", "sources", "theorem_files",
 ]  # fmt: skip
 
 BUILT_IN = "attnproof.theorems"
@@ -104,10 +103,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Broken:
-    """A theorem file that cannot be used, and why."""
+    """A theorem file that cannot be used, and why; the traceback where that is a fault of ours."""
 
     source: Source
     error: str
+    traceback: str = ""
 
     @property
     def id(self) -> str:
@@ -180,7 +180,7 @@ def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
         try:
             entries[source.id] = Entry(source, source.load())
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
-            broken.append(Broken(source, failure(error, source.path)))
+            broken.append(Broken(source, **broken_by(error, source.path)))
     return Catalogue(tuple(entries.values()), tuple(broken))
 
 
@@ -207,24 +207,3 @@ def _files(folder: Path, pattern: str) -> list[Path]:
         and not path.name.startswith(("_", "."))
         and path.parent.name not in NO_SUBJECTS
     )
-
-
-def failure(error: BaseException, path: Path) -> str:
-    """One line that says what a theorem file raised, and where in it.
-
-    What was raised without a line of the file at work has no place that its author could mend.
-    """
-    text = " ".join(str(error).split())
-    if isinstance(error, SyntaxError):
-        text, file, line = error.msg, error.filename, error.lineno
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        mine = [frame for frame in frames if _same(frame.filename, path)]
-        file, line = (mine[-1].filename, mine[-1].lineno) if mine else (None, None)
-    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    where = "" if file is None or _same(file, path) else f"{Path(file).name}, "
-    return told + (f" ({where}line {line})" if line else "")
-
-
-def _same(file: str | None, path: Path) -> bool:
-    return file is not None and Path(file).resolve() == path.resolve()

@@ -2,43 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import cast
 
 from . import translate
 from .card_records import CellRecord, CellVerdict
+from .conformance import Misread
 from .encoding import Encoding
-from .encoding_law import Answer, EncodingLaw
+from .encoding_law import Answer, EncodingLaw, letters
 from .evidence import (
     Evidence,
     Formula,
+    InternalErrorEvidence,
     ProvedEvidence,
     RefutedEvidence,
     UndecidedEvidence,
     WitnessRecord,
 )  # fmt: skip
-from .hypotheses import ways
+from .hypotheses import most_of, ways
+from .symbolic.budget import OutOfTime, spend, within
 from .symbolic.decision import Decision
 from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
+from .tabulating import LIMIT
 
 __all__ = ["decided"]
 
-LIMIT = 2.0  # seconds for a witness
-IDENTITY = "it leaves tokens as they are: true of the identity"
+PROOF, WITNESS = 0.5, 0.1  # the parts of the limit for one proof, and for one witness
 SAME = "for all sizes: the two sides are one expression"
-IN_A_ROW = "; whole positions in a row"
+IN_A_ROW = "whole positions in a row"
 UNKNOWN = "; whether it holds without the hypothesis is open"
+NEITHER = "; nor is it decided without the hypothesis"
+ENCODED, SCORED = "encoded tokens", "the scores"
+ON_TOKENS = ("add", "turn", "query", "key")
+ON_SCORES = (*ON_TOKENS, "relate", "bias", "sees", "scores")
+NOT_ENCODED = "it leaves tokens as they are, and acts elsewhere"
+NOT_SCORED = "it leaves scores as they are, and acts elsewhere"
 
 
 def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LIMIT) -> CellRecord:
-    """The cell of an encoding and a law.
+    """The cell of an encoding and a law, in so many seconds of the thread.
 
-    Raises what the encoding's own code raises.
+    What needs no hypothesis is told without one.  What fails is tried under those that the
+    author declared; and it is refuted by values that obey them, as many as can hold together, or
+    else it is undecided under them.  Of an encoding that is misread nothing is proved or refuted.
+    The seconds are for all of it: facts of the encoding, the law
+    and its witness, and each hypothesis.  Raises what the encoding's own code raises.
     """
     start = perf_counter()
-    why_not = law.applies(kind)
+    with within(limit_seconds):
+        try:
+            return _within(kind, law, limit_seconds, start)
+        except Misread as misread:
+            part = translate.misread(misread.found)
+            return CellRecord(
+                encoding=kind.id(), law=law.id, verdict="misread", why=str(misread),
+                error=str(misread).removeprefix(f"{kind.__name__}."), evidence=(part,),
+                seconds=perf_counter() - start,
+            )  # fmt: skip
+        except OutOfTime:
+            told = f"nothing was known of it after {limit_seconds:g} s"
+            seconds = perf_counter() - start
+            return CellRecord(
+                encoding=kind.id(), law=law.id, verdict="undecided", why=told, seconds=seconds,
+                evidence=(UndecidedEvidence(says="", why=told, seconds=seconds),),
+            )  # fmt: skip
+
+
+def _within(
+    kind: type[Encoding], law: EncodingLaw, limit_seconds: float, start: float
+) -> CellRecord:
+    why_not = idle(kind, law.group) or law.applies(kind)
     if why_not:
         return CellRecord(encoding=kind.id(), law=law.id, verdict="does not apply", why=why_not,
                           seconds=perf_counter() - start)  # fmt: skip
@@ -46,54 +81,119 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
     asked = law.statement(encoding)
     if isinstance(asked, Answer):
         return _answered(kind, law, asked, start)
-    effort = Effort(limit=limit_seconds, shrink=0.1, prove=5 * limit_seconds, glance=6)
-    first = decide(asked, effort=effort)
-    if first.verdict == "proved" or law.some:
-        return _cell(kind, law, asked, first, start)
-    for under in ways(encoding, law):
-        told = law.statement(encoding, under)
-        if isinstance(told, Answer):
-            continue
-        found = decide(told, effort=replace(effort, refuting=False, shrink=0, prove=limit_seconds))
-        if found.verdict == "proved":
-            return _cell(kind, law, told, found, start, under, first)
-    return _cell(kind, law, asked, first, start)
+    witness = WITNESS * limit_seconds
+    effort = Effort(limit=witness, shrink=0.1, prove=PROOF * limit_seconds, glance=6)
+    proving = replace(effort, refuting=False, shrink=0, prove=witness)
+    first = settled(law, encoding, (), effort)
+    if first.found.verdict == "proved":
+        return _cell(kind, law, first, start)
+    tried = tuple(ways(encoding, law))
+    for under in tried:
+        found = settled(law, encoding, under, proving)
+        if found.found.verdict == "proved":
+            return _cell(kind, law, found, start, without=first)
+        spend()
+    if first.found.verdict == "refuted":
+        for under in most_of(tried):
+            spend()
+            first_under = settled(law, encoding, under, effort)
+            if first_under.found.verdict != "refuted":
+                return _cell(kind, law, first_under, start, without=first)
+            first = first_under
+    elif tried and first.found.verdict == "undecided":
+        first = replace(first, under=most_of(tried)[0])
+    untried = [
+        kind.hypotheses()[name] for name in kind.hypotheses()
+        if set(letters(encoding, name)) <= set(law.letters)
+        and not any(name in under for under in tried)
+    ]  # fmt: skip
+    told = "".join(f"; not tried, for no values are known that obey it: {one}" for one in untried)
+    cell = _cell(kind, law, first, start)
+    return cell.model_copy(update={"why": cell.why + told}) if told else cell
 
 
-OPPOSITE = {"proved": "refuted", "refuted": "proved", "undecided": "undecided"}
+@dataclass(frozen=True)
+class Settled:
+    """What was asked, under which hypotheses and of which positions, and what was found."""
+
+    asked: Statement
+    found: Decision
+    under: tuple[str, ...] = ()
+    in_a_row: bool = False
+
+
+def settled(
+    law: EncodingLaw, encoding: Encoding, under: tuple[str, ...], effort: Effort
+) -> Settled:
+    """A law under hypotheses: of all positions, or else of whole ones in a row.
+
+    A witness among positions in a row is one among all.
+    """
+
+    def ask(effort: Effort, *, in_a_row: bool = False) -> Settled:
+        asked = law.statement(encoding, under, in_a_row=in_a_row)
+        assert not isinstance(asked, Answer)
+        return Settled(asked, decide(asked, effort=effort), under, in_a_row)
+
+    if not law.places_tokens(type(encoding)):
+        return ask(effort)
+    proving = replace(effort, refuting=False, shrink=0)
+    anywhere = ask(proving)
+    if anywhere.found.verdict == "proved":
+        return anywhere
+    row = ask(effort, in_a_row=True)
+    if row.found.verdict == "refuted" or not effort.refuting:
+        return row
+    anywhere = ask(effort)
+    return anywhere if anywhere.found.verdict == "refuted" else row
+
+
+def idle(kind: type[Encoding], group: str) -> str:
+    """Why the laws of a group say nothing of an encoding that acts elsewhere, if so.
+
+    Of one that acts nowhere they are asked: that it does nothing is what they find.
+    """
+    elsewhere = bool(kind.acts())
+    if group == ENCODED and elsewhere and not kind.acts(*ON_TOKENS):
+        return NOT_ENCODED
+    if group == SCORED and elsewhere and not kind.acts(*ON_SCORES):
+        return NOT_SCORED
+    return ""
+
+
+OPPOSITE = {"proved": "refuted", "refuted": "proved"}
 
 
 def _cell(
-    kind: type[Encoding], law: EncodingLaw, asked: Statement, found: Decision, start: float,
-    under: tuple[str, ...] = (), without: Decision | None = None,
+    kind: type[Encoding], law: EncodingLaw, told: Settled, start: float, *,
+    without: Settled | None = None,
 ) -> CellRecord:  # fmt: skip
+    found = told.found
     evidence = translate.evidence(found)
-    verdict = OPPOSITE[found.verdict] if law.some else found.verdict
-    words = kind.hypotheses()
-    needed = None if without is None else _refutation(translate.evidence(without))
+    needed = None if without is None else _refutation(translate.evidence(without.found))
     seen = needed or _refutation(evidence)
+    words = kind.hypotheses()
+    under = tuple(words[name] for name in told.under)
+    obeyed = found.verdict == "refuted"
     return CellRecord(
         encoding=kind.id(),
         law=law.id,
-        verdict=cast("CellVerdict", verdict),
-        why=(IDENTITY if _trivial(kind, law, found) else _why(law, found.verdict, evidence))
-        + IN_A_ROW * (found.verdict == "proved" and bool({"u_0", "p_0"} & set(asked.givens)))
-        + UNKNOWN * (bool(under) and needed is None),
-        under=tuple(words[name] for name in under),
-        assumed=translate.hypotheses(asked),
+        verdict=cast("CellVerdict", OPPOSITE.get(found.verdict, found.verdict) if law.some
+                     else found.verdict),
+        why=_why(law, found.verdict, evidence)
+        + (UNKNOWN if found.verdict == "proved" else NEITHER) * (bool(under) and needed is None
+                                                                  and not obeyed),
+        under=() if obeyed else under,
+        obeyed=under if obeyed else (),
+        places=IN_A_ROW if found.verdict == "proved" and told.in_a_row else "",
+        assumed=translate.hypotheses(told.asked),
         needed=needed,
-        statement=translate.statement(asked),
+        statement=translate.statement(told.asked),
         chain=translate.chain(found),
         evidence=evidence,
         witness=seen.witness.text if seen is not None else "",
         seconds=perf_counter() - start,
     )
-
-
-def _trivial(kind: type[Encoding], law: EncodingLaw, found: Decision) -> bool:
-    """Whether a law about encoded tokens holds because no token is encoded."""
-    encodes = kind.defines("add", "turn", "query", "key")
-    return law.group == "encoded tokens" and found.verdict == "proved" and not encodes
 
 
 def _refutation(evidence: tuple[Evidence, ...]) -> RefutedEvidence | None:
@@ -110,7 +210,8 @@ def _why(law: EncodingLaw, verdict: str, evidence: tuple[Evidence, ...]) -> str:
         part = _refutation(evidence)
         assert part is not None
         return f"{part.says}: {part.witness.text}" if part.says else part.witness.text
-    open_ = next(part for part in evidence if isinstance(part, UndecidedEvidence))
+    kinds = UndecidedEvidence | InternalErrorEvidence
+    open_ = next(part for part in evidence if isinstance(part, kinds))
     return f"{open_.says}: {open_.why}" if open_.says else open_.why
 
 
@@ -122,7 +223,7 @@ def _answered(
     if answer.verdict == "proved":
         part = ProvedEvidence(
             says=answer.certified_by, steps=sum(answer.rules.values()), rules=dict(answer.rules),
-            assumptions=(), seconds=seconds,
+            assumptions=(), readings=answer.readings, seconds=seconds,
         )  # fmt: skip
     elif answer.verdict == "refuted":
         witness = WitnessRecord(
@@ -136,5 +237,5 @@ def _answered(
         encoding=kind.id(), law=law.id, verdict=cast("CellVerdict", answer.verdict),
         why=answer.how, statement=Formula(latex="", text=answer.claimed), evidence=(part,),
         witness=answer.how if answer.verdict == "refuted" else "", seconds=seconds,
-        under=answer.under,
+        under=answer.under, obeyed=answer.obeyed,
     )  # fmt: skip

@@ -34,12 +34,12 @@ def chain(decision: Decision) -> tuple[LinkRecord, ...]:
 def _links(decided: ClaimDecision) -> Iterator[LinkRecord]:
     """The links of one conclusion, with words where a part of its proof begins."""
     claim, links = decided.claim, decided.links
-    ordered = claim.relation in (">", ">=")
+    ordered = claim.compared in (">", ">=")
     for place, link in enumerate(links):
         opens, reason = _part(claim, place, link)
         record = _link(decided.says, link, opens, reason)
         if ordered and place == len(links) - 1 and _zero(link.right):
-            yield record.model_copy(update={"relation": claim.relation})
+            yield record.model_copy(update={"relation": claim.compared})
         elif opens == BUT:
             yield record.model_copy(update=_not_zero(record))
         else:
@@ -60,11 +60,11 @@ def _part(claim: Claim, place: int, link: LinkProof) -> tuple[str, str]:
         ):
             if link.reason == says or link.reason.startswith(f"{says}: "):
                 return opens if place == start else "", link.reason[len(says) + 2 :]
-    if claim.relation == "!=":
+    if claim.compared == "!=":
         opens = BUT if place == len(claim.links) - 1 else IF_EQUAL if place == 0 else ""
         return opens, link.reason
     opens = "By induction on the layers:" if "induction" in link.rules else ""
-    if place == 0 and claim.relation in (">", ">=") and claim.right is not None:
+    if place == 0 and claim.compared in (">", ">=") and claim.right is not None:
         opens = "The left side less the right side:"
     if place == 0 and claim.by == "squares":
         opens = "Numbers whose squares add up to 0 are 0:"

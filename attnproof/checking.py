@@ -7,7 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, cast
 
 from . import translate
-from .catalogue import Source, failure
+from .catalogue import Source
+from .faults import broken_by
 from .ill_typed import givens, written
 from .judgement import against, opposite
 from .records import (
@@ -15,20 +16,27 @@ from .records import (
     Evidence,
     Expected,
     IllTypedEvidence,
+    InternalErrorEvidence,
     LinkRecord,
     TheoremRecord,
     TwinRecord,
     UndecidedEvidence,
     Verdict,
 )  # fmt: skip
+from .symbolic.faults import fault_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .symbolic.array import AxisMismatch
     from .symbolic.statement import Statement, Theorem
 
 __all__ = ["Options", "check"]
 
+LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
+LOOKED_FOR = 0.5  # seconds of the thread
+VACUOUS = "some values obey the hypotheses (none were found)"
 Found = tuple[Verdict, tuple[LinkRecord, ...], tuple[Evidence, ...]]
 
 
@@ -49,7 +57,7 @@ def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord |
     try:
         return _record(theorem, source, options)
     except Exception as error:  # noqa: BLE001 (any failure belongs to this file and stops no other)
-        return BrokenFile(file=source.label, error=failure(error, source.path))
+        return BrokenFile(file=source.label, **broken_by(error, source.path))
 
 
 def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord:
@@ -57,13 +65,13 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
     claimed, error = _built(theorem)
     twin = theorem.twin
     verdict, chain, evidence = (
-        _found(claimed, expected, options) if error is None else _ill_typed(error)
+        _found(claimed, expected, options, source.path) if error is None else _ill_typed(error)
     )
     told = against(expected, verdict, evidence)
     other = opposite(expected)
     # A false statement shows itself at small sizes; scale is spent on the theorem.
     twin_options = options if error is not None else replace(options, scale="small")
-    twin_verdict, twin_chain, twin_evidence = _found(twin, other, twin_options)
+    twin_verdict, twin_chain, twin_evidence = _found(twin, other, twin_options, source.path)
     twin_told = against(other, twin_verdict, twin_evidence)
     return TheoremRecord(
         id=source.id,
@@ -117,27 +125,69 @@ def _ill_typed(error: AxisMismatch) -> Found:
     return "ill-typed", (), (IllTypedEvidence(says="", error=told, seconds=0.0),)
 
 
-def _found(claimed: Statement, expected: Expected, options: Options) -> Found:
-    """Both sides' findings; a side that fails leaves its reason, and never a verdict."""
-    verdict, chain, evidence = _decided(claimed)
+def _found(claimed: Statement, expected: Expected, options: Options, path: Path) -> Found:
+    """Both sides' findings; a side that fails leaves its reason, and never a verdict.
+
+    Of a statement that is misread there is nothing to measure.
+    """
+    verdict, chain, evidence = _decided(claimed, path)
+    if verdict == "misread":
+        return verdict, chain, evidence
+    evidence = (*evidence, *_derived(claimed, path))
     if not options.numeric:
         return verdict, chain, evidence
-    numbers = _numbers(claimed, expected, options)
-    return verdict, chain, (*evidence, *numbers, *_exact(claimed, options))
+    numbers = _numbers(claimed, expected, options, path)
+    return verdict, chain, (*evidence, *numbers, *_exact(claimed, options, path))
 
 
-def _decided(claimed: Statement) -> Found:
-    from .symbolic.prove import decide
+def _decided(claimed: Statement, path: Path) -> Found:
+    """What the symbolic side says.  Raises ``NotRun`` where the code of the file does not run."""
+    from .symbolic.gate import NotRun
+    from .symbolic.prove import Effort, decide
 
     started = perf_counter()
     try:
-        decision = decide(claimed)
+        decision = decide(claimed, effort=Effort(whole=LIMIT))
+    except NotRun:
+        raise
     except Exception as error:  # noqa: BLE001 (a prover that fails has decided nothing)
-        return "undecided", (), (_stopped("the prover", error, started),)
-    return translate.verdict(decision), translate.chain(decision), translate.evidence(decision)
+        stopped = _stopped("the prover", error, started, path)
+        return stopped.kind, (), (stopped,)
+    evidence = translate.evidence(decision)
+    if decision.verdict == "proved" and not _satisfied(claimed):
+        evidence = tuple(
+            e.model_copy(update={"readings": (*e.readings, VACUOUS)}) if e.kind == "proved" else e
+            for e in evidence
+        )
+    return translate.verdict(decision), translate.chain(decision), evidence
 
 
-def _numbers(claimed: Statement, expected: Expected, options: Options) -> tuple[Evidence, ...]:
+def _satisfied(claimed: Statement) -> bool:
+    """Whether exact values were found for which all hypotheses hold; with none, there are such."""
+    from .symbolic.refute import obeying
+
+    if not (claimed.assume or claimed.laws):
+        return True
+    return obeying(claimed.givens, claimed.assume, claimed.laws, LOOKED_FOR) is not None
+
+
+def _derived(claimed: Statement, path: Path) -> tuple[Evidence, ...]:
+    """What SymPy derives from the code, beside the kernel and independent of it."""
+    from .symbolic.expressions.deriving import derive
+
+    if claimed.code is None:
+        return ()
+    started = perf_counter()
+    try:
+        found = derive(claimed, claimed.code)
+    except Exception as error:  # noqa: BLE001 (a derivation that fails leaves the proof standing)
+        return (_stopped("SymPy", error, started, path),)
+    return (translate.derived(found),)
+
+
+def _numbers(
+    claimed: Statement, expected: Expected, options: Options, path: Path
+) -> tuple[Evidence, ...]:
     """What was measured; what a statement is expected to be tells only how hard to look."""
     from .numeric.check import ReadingError, measure
 
@@ -153,13 +203,13 @@ def _numbers(claimed: Statement, expected: Expected, options: Options) -> tuple[
         )
     except ReadingError as error:
         kept = translate.measured(error.measurements)
-        return (*kept, _stopped("the numbers", error, started))
+        return (*kept, _stopped("the numbers", error, started, path))
     except Exception as error:  # noqa: BLE001 (numbers that fail leave the proof standing)
-        return (_stopped("the numbers", error, started),)
+        return (_stopped("the numbers", error, started, path),)
     return translate.measured(found)
 
 
-def _exact(claimed: Statement, options: Options) -> tuple[Evidence, ...]:
+def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, ...]:
     """What was found in finite fields, where the statement has a meaning there."""
     from .numeric.residues.exact import exact
 
@@ -167,11 +217,19 @@ def _exact(claimed: Statement, options: Options) -> tuple[Evidence, ...]:
     try:
         found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
-        return (_stopped("the finite fields", error, started),)
+        return (_stopped("the finite fields", error, started, path),)
     return translate.exact(found)
 
 
-def _stopped(side: str, error: Exception, started: float) -> UndecidedEvidence:
+def _stopped(
+    side: str, error: Exception, started: float, path: Path
+) -> UndecidedEvidence | InternalErrorEvidence:
+    """Why a side came to no end: what the theorem's own code raised, or an error of ours."""
+    seconds = perf_counter() - started
+    fault = fault_of(error, (path,))
+    if fault is not None:
+        told = f"{side}: {fault.told}"
+        return InternalErrorEvidence(says="", why=told, traceback=fault.traceback, seconds=seconds)
     text = " ".join(str(error).split())
     told = f"{side} stopped with {type(error).__name__}" + (f": {text}" if text else "")
-    return UndecidedEvidence(says="", why=told, seconds=perf_counter() - started)
+    return UndecidedEvidence(says="", why=told, seconds=seconds)

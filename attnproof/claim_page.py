@@ -55,7 +55,8 @@ def _lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
 
 def _deciding(statements: Sequence[DecidingRecord]) -> Iterator[str]:
     for record in statements:
-        yield from filled(f"{sign(record.verdict)}, {ROLES[record.role]}:")
+        line = ", ".join((sign(record.verdict), *record.conditions))
+        yield from filled(f"{line}, {ROLES[record.role]}:")
         yield from filled(name_of(record), 4, 2)
         yield from filled(record.known, 6, 2)
 

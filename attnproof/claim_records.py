@@ -48,6 +48,9 @@ class DemonstrationRecord(Record):
     )
     ok: bool = Field(description="Each printed row agrees, or differs where that is expected.")
     why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
         default=None,
@@ -75,6 +78,9 @@ class DecidingRecord(Record):
     )
     verdict: Verdict
     known: str = Field(description="How the verdict is known, in one line.")
+    conditions: tuple[str, ...] = Field(
+        default=(), description="Clauses of the verdict: for .., if .., where .."
+    )
 
 
 class ClaimRecord(Record):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, cast
 
+from .evidence import limits
 from .judgement import against
 from .ledger import ClaimEntry, Ledger, Reference, nearest
 from .records import (
@@ -22,6 +23,7 @@ from .records import (
     TwinRecord,
     Verdict,
 )  # fmt: skip
+from .symbolic.verdict_line import clauses
 from .verdict import Findings, derive
 
 if TYPE_CHECKING:
@@ -133,6 +135,7 @@ def _deciding(
     """What a statement turned out to be; one without a record is undecided."""
     reference = Reference.of(text)
     record = known.get(reference.theorem)
+    under: list[str] = []
     if record is None:
         verdict: Verdict = "undecided"
         told = absent.get(reference.theorem, "the run did not reach it")
@@ -141,6 +144,7 @@ def _deciding(
         evidence = _of(reference, side)
         verdict = _verdict(evidence) if reference.conclusion else side.verdict
         told = _known(verdict, evidence)
+        under = clauses(limits(evidence, side.assumed)) if verdict == "proved" else []
     return DecidingRecord(
         id=reference.theorem,
         conclusion=reference.conclusion,
@@ -148,16 +152,22 @@ def _deciding(
         role=cast("Role", role),
         verdict=verdict,
         known=told,
+        conditions=tuple(under),
     )
 
 
 def _of(reference: Reference, side: TheoremRecord | TwinRecord) -> list[Evidence]:
     """The evidence that speaks of the conclusion named; of the whole, all of it."""
-    return [e for e in side.evidence if not reference.conclusion or e.says == reference.conclusion]
+    return [
+        e for e in side.evidence
+        if not reference.conclusion or e.says == reference.conclusion or e.kind == "misread"
+    ]  # fmt: skip
 
 
 def _verdict(evidence: Sequence[Evidence]) -> Verdict:
     kinds = {e.kind for e in evidence}
+    if "misread" in kinds:
+        return "misread"
     return "refuted" if "refuted" in kinds else "proved" if "proved" in kinds else "undecided"
 
 
@@ -169,7 +179,9 @@ def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
     told = {
         "refuted": [e.witness.text for e in evidence if e.kind == "refuted"],
         "ill-typed": [e.error for e in evidence if e.kind == "ill-typed"],
+        "misread": [e.text for e in evidence if e.kind == "misread"],
         "undecided": [e.why for e in evidence if e.kind == "undecided" and e.why],
+        "internal error": [e.why for e in evidence if e.kind == "internal error"],
     }
     return shorten("; ".join(told[verdict]), 300, placeholder=" …")
 
@@ -234,7 +246,8 @@ def _evidence(
     parts: dict[str, list[str]] = {}
     for record in statements:
         words = {"printed": "", "disproof": "disproof ", "corrected": "correction "}[record.role]
-        parts.setdefault(f"{words}{record.verdict}", []).append(name_of(record))
+        under = "".join(f", {clause}" for clause in record.conditions)
+        parts.setdefault(f"{words}{record.verdict}", []).append(f"{name_of(record)}{under}")
     for name, found in examples.items():
         parts.setdefault(found.outcome if found else "undecided", []).append(name)
     told = [f"no statement by itself: {entry.unstated}"] * bool(entry.unstated)

@@ -116,6 +116,9 @@ def list_theorems(
 def show(
     names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of theorems or claims.")],
     steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
+    sympy: Annotated[
+        bool, typer.Option("--sympy", help="Both sides as SymPy expressions instead.")
+    ] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
     dtype: Dtypes = None,
@@ -133,13 +136,15 @@ def show(
             require_id(name, ids, members, "subject")
         else:
             require_id(name, ids, claims.ids, "document")
-    from .showing import show_claim, show_theorem
+    from .showing import show_claim, show_sides, show_theorem
 
     options = options_of(not no_numeric, scale, device, dtype, seed)
     codes = []
     for place, name in enumerate(names):
         print("\n" * place, end="")
-        if name in catalogue.ids:
+        if name in catalogue.ids and sympy:
+            codes.append(show_sides(catalogue.only(name)))
+        elif name in catalogue.ids:
             codes.append(show_theorem(catalogue.only(name), options, steps=steps))
         else:
             codes.append(show_claim(catalogue, ledger.select([name]), options))
@@ -259,14 +264,16 @@ def _run(
 
 def _ended(results: Results, json: Path | None, html: Path | None) -> int:
     """Write what was asked for; the exit code."""
+    from .faults import exit_code, tell_faults
     from .output import write_html, write_json
 
     for wanted, write in ((json, write_json), (html, write_html)):
         if wanted is not None:
             print(f"wrote {write(results, wanted)}")
+    tell_faults(results, json)
     if results.unfinished:
         return 130
-    return 0 if results.ok else 1
+    return exit_code([results], 0 if results.ok else 1)
 
 
 register(app)
@@ -336,6 +343,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except (KeyboardInterrupt, typer.Abort):
         code = 130
+    except Exception as error:  # noqa: BLE001 (no command lets an exception of its own pass)
+        return _failed(error)
     except BrokenPipeError:
         # A reader such as `head` has seen enough; nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -343,3 +352,14 @@ def main(arguments: list[str] | None = None) -> int:
     if code == 130:  # typer returns it for Ctrl-C, and says nothing
         print("attnproof: interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    """What no command heard of: the traceback, and whose fault it is in the last line."""
+    from .symbolic.faults import fault_of, traceback_of
+
+    fault = fault_of(error, refusals=())
+    print(traceback_of(error), file=sys.stderr)
+    told = fault.told if fault is not None else f"{type(error).__name__}: {error}"
+    print(f"attnproof: {' '.join(told.split())}", file=sys.stderr)
+    return 2

@@ -1,30 +1,27 @@
-"""Whether an encoding is one: it runs on numpy and on symbols, and both say the same.
+"""Whether an encoding is one: its code runs on numpy and on symbols, and both say the same.
 
-A law is proved of the symbolic reading of an encoding's code and drawn from its reading in
-numpy.  A branch on the kind of array, or an operation that rounds, would part the two; so both
-are computed at the same numbers and compared.
+A law is proved of the terms that symbolic arrays make of an encoding's code.  So each of its
+methods goes through the gate before any law is asked.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from .encoding import Encoding
-from .law_names import c, e, r
+from .law_names import named
 from .shapes import NotAnEncoding
-from .symbolic.array import as_array
-from .symbolic.evaluate import Evaluator
-from .symbolic.givens import positions, real
-from .symbolic.scalars import integer, length_value
-from .symbolic.terms import Term, free
+from .symbolic.bodies import Code
+from .symbolic.claim import Law, equal
+from .symbolic.gate import Misread
+from .symbolic.statement import Statement
+from .symbolic.terms import free
 
-__all__ = ["NotAnEncoding", "disagreement", "drawn", "lengths_of", "numbers_of", "require_encoding"]
-
-NEAR = 2.0**-20  # a wrong formula differs in the first digits, rounding in the last of 53 bits
+__all__ = ["Misread", "NotAnEncoding", "hooks_of", "require_encoding", "require_numbers",
+           "require_read"]  # fmt: skip
 
 
 def require_encoding(kind: Any) -> type[Encoding]:
@@ -38,91 +35,97 @@ def require_encoding(kind: Any) -> type[Encoding]:
     return found
 
 
-def lengths_of(kind: type[Encoding], width: int = 8) -> dict[str, int]:
-    """The sizes of its usual numbers; ``width`` for a width that they leave open."""
-    made = kind.usually(width)
-    found: dict[str, int] = {}
-    for name, given in kind.declared().items():
-        for axis, length in zip(given.shape, np.shape(getattr(made, name)), strict=False):
-            _fit(axis, length, found)
-    _fit(integer(as_array(kind.width).term), int(made.width), found)
-    return found
-
-
-def _fit(axis: Term, length: int, found: dict[str, int]) -> None:
-    """Find the one size that is not known yet: n where n, or 2n + 1, is that length."""
-    names = {str(t.data[0]) for t in free(axis) if t.op == "size"} - set(found)
-    if len(names) == 1:
-        (name,) = names
-        fits = (n for n in range(1, length + 1) if length_value(axis, {**found, name: n}) == length)
-        found[name] = next(fits)
-
-
-def numbers_of(kind: type[Encoding]) -> dict[str, Any]:
-    """The usual numbers of its parameters, by name.  Says which are missing."""
+def require_numbers(kind: type[Encoding]) -> None:
+    """Refuse an encoding with a parameter that has no number, and say which."""
     missing = [name for name in kind.given if name not in kind.usual]
     if missing:
         raise NotAnEncoding(
             f"{kind.__name__} has no number for {', '.join(missing)}; name it in `usual`, so that "
             "the encoding can be drawn and measured"
         )
-    made = kind.usually(8)
-    return {name: getattr(made, name) for name in kind.declared()}
 
 
-def drawn(kind: type[Encoding], seed: int, queries: int = 3, keys: int = 4) -> dict[str, Any]:
-    """Random contents for its usual width, and positions 0, 1, 2, .. shifted by a few."""
-    random, width = np.random.default_rng(seed), int(kind.usually(8).width)
-    values = width if kind.defines("add") else 5
-    axes = (kind.axes,) * bool(kind.axes)
-    whole = random.integers(0, 9, size=(queries + keys, *axes)).astype(float)
-    start = random.permutation(queries + keys).astype(float)
-    places = whole if axes else start
-    return {
-        "Q": random.normal(size=(queries, width)), "K": random.normal(size=(keys, width)),
-        "V": random.normal(size=(keys, values)),
-        "u": places[:queries], "p": places[queries:],
-    }  # fmt: skip
+def require_read(kind: type[Encoding]) -> None:
+    """Refuse an encoding of which some method gives something else on numpy than on symbols.
+
+    Every law speaks of the terms of these methods.  Raises :class:`Misread`, and ``NotRun`` where
+    a method does not run on numpy at all; a class is looked at once.
+
+    >>> from attnproof.encodings.alibi import Alibi
+    >>> require_read(Alibi)
+    """
+    found = hooks_of(kind).misreading  # type: ignore[arg-type]  # classes hash by identity
+    if found is not None:
+        side, text = "left side", found.text  # of a method both sides are what it gives
+        told = text.removeprefix(side) if text.startswith(side) else f": {text}"
+        raise Misread(f"{kind.__name__}.{found.says} is misread{told}", found)
 
 
-def disagreement(kind: type[Encoding], seed: int = 0) -> str:
-    """Where the two readings differ at some random contents and positions; empty if nowhere."""
-    parameters, contents = numbers_of(kind), drawn(kind, seed)
-    with np.errstate(all="ignore"):
-        for name, symbolic, numeric in _readings(kind, parameters, contents):
-            if symbolic.shape != numeric.shape:
-                return f"{name} has shape {symbolic.shape} on symbols and {numeric.shape} on numpy"
-            size = 1 + np.abs(symbolic)
-            near = np.abs(symbolic - numeric) <= NEAR * size
-            nothing = np.isnan(symbolic) & np.isnan(numeric)  # a query that sees no key: 0/0
-            off = np.argwhere(~(near | nothing))
-            if len(off):
-                at = tuple(int(i) for i in off[0])
-                return (
-                    f"{name} is {symbolic[at]:.6g} on symbols and {numeric[at]:.6g} on numpy at "
-                    f"{list(at)} (seed {seed}); write it with xp = array_namespace(..) alone"
-                )
-    return ""
+@lru_cache(maxsize=1024)
+def hooks_of(kind: type[Encoding]) -> Statement:
+    """What each method of an encoding gives, as a statement to be read: value = value.
+
+    The sizes are any, the parameters of their kinds and not the usual ones, the positions any real
+    numbers, or any whole ones.
+    """
+    hypotheses = {name: _letters(kind, name) for name in kind.hypotheses()}
+    wanted = dict.fromkeys(name for letters in hypotheses.values() for name in letters)
+    givens, symbolic = dict(kind.declared()), kind()
+    for name in dict.fromkeys(("Q", "K", "V", "u", "p", *wanted)):
+        givens.update(named(name, symbolic, {})[0])
+    parameters, width = tuple(kind.declared()), kind.width
+
+    def body(**values: Any) -> dict[str, Any]:
+        made = kind(**{name: values[name] for name in parameters})
+        made.width = width  # type: ignore[misc]  # a number in a run on numpy
+        said: dict[str, Any] = {}
+        for name, value in _results(made, *(values[name] for name in "QKVup")):
+            said[name] = equal(value, value)
+        for name, letters in hypotheses.items():
+            for k, one in enumerate(getattr(made, name)(**{x: values[x] for x in letters})):
+                said[f"{name}, hypothesis {k + 1}"] = equal(*one) if isinstance(one, tuple) else one
+        return said
+
+    code = Code(body, arguments=tuple(givens))
+    claims = {
+        name: said.claim if isinstance(said, Law) else said
+        for name, said in body(**{name: own.named(name) for name, own in givens.items()}).items()
+    }
+    for name, claim in claims.items():
+        own = {variable for variable, _ in claim.variables}
+        letters = {t for term in claim.terms() for t in free(term) if t.op in ("var", "index")}
+        spoken = {str(t.data if t.op == "index" else t.data[0]) for t in letters}
+        strange = sorted(spoken - own - set(givens))
+        if strange:
+            raise TypeError(
+                f"{kind.__name__}.{name.partition(',')[0]} speaks of {strange[0]}; a hypothesis "
+                "speaks of the parameters and of the names it takes"
+            )
+    return Statement(givens, claims, code=code)
 
 
-def _readings(
-    kind: type[Encoding], parameters: dict[str, Any], contents: dict[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    width, axes = kind.width, (kind.axes,) * bool(kind.axes)
-    values = width if kind.defines("add") else e
-    given = {
-        "Q": real(r, width), "K": real(c, width), "V": real(c, values),
-        "u": positions(r, *axes), "p": positions(c, *axes),
-    }  # fmt: skip
-    Q, K, V, u, p = (own.named(name) for name, own in given.items())
-    counted = (len(contents["Q"]), len(contents["K"]), contents["V"].shape[1])
-    lengths = dict(zip((str(n.term.data[0]) for n in (r, c, e)), counted, strict=True))
-    read = Evaluator(np, {**lengths_of(kind), **lengths}, {**parameters, **contents})
-    symbolic, numeric = kind(), kind.usually(8)
-    q, k, v, m, n = (contents[name] for name in "QKVup")
-    for name, one, other in (
-        ("attention", symbolic.attention(Q, K, V, u, p), numeric.attention(q, k, v, m, n)),
-        ("the scores", symbolic.scores(Q, K, u, p), numeric.scores(q, k, m, n)),
-        ("an encoded key", symbolic.encode(K, p), numeric.encode(k, n)),
-    ):
-        yield name, np.asarray(read(one.term), dtype=float), np.asarray(other, dtype=float)
+def _letters(kind: type[Encoding], hypothesis: str) -> tuple[str, ...]:
+    return tuple(inspect.signature(getattr(kind, hypothesis)).parameters)[1:]
+
+
+def _results(made: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Iterator[tuple[str, Any]]:
+    """What each of its methods gives, and what follows from them, at rows and at single tokens."""
+    q, k, m, n = Q[:, None], K[None], u[:, None], p[None]
+    if made.defines("add"):
+        yield "add(p)", made.add(u)
+        yield "add(p) of one position", made.add(u[0])
+    yield "query(q, p)", made.query(Q, u)
+    yield "query(q, p) of one token", made.query(Q[0], u[0])
+    yield "key(k, p)", made.key(K, p)
+    yield "key(k, p) of one token", made.key(K[0], p[0])
+    if made.defines("relate"):
+        yield "relate(q, k, m, n)", made.relate(q, k, m, n)
+    if made.defines("bias"):
+        yield "bias(m, n)", made.bias(m, n)
+    if made.defines("sees"):
+        yield "sees(m, n)", made.sees(m, n)
+    if made.defines("value"):
+        yield "value(v, m, n)", made.value(V[None], m, n)
+    yield "scores(Q, K, m, n)", made.scores(Q, K, u, p)
+    yield "attention", made.attention(Q, K, V, u, p)
+    yield "envelope(q, k, m, n)", made.envelope(Q[0], K[0], u[0], p[0])

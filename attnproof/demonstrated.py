@@ -8,7 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from .catalogue import BUILT_IN, failure
+from .catalogue import BUILT_IN
+from .faults import broken_by
 from .records import DemonstrationRecord, RowRecord
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
         compared = [row.agrees for row in rows if row.agrees is not None]
         records = tuple(map(_row, rows))
     except Exception as error:  # noqa: BLE001 (any failure belongs to this file)
-        return _failed(name, shown, failure(error, path), perf_counter() - started)
+        return _failed(name, shown, "", perf_counter() - started, **broken_by(error, path))
     seconds = perf_counter() - started
     if not compared:
         return _failed(name, shown, "nothing printed is compared with ours", seconds)
@@ -84,7 +85,13 @@ def _line(text: str | None) -> str:
 
 
 def _failed(
-    name: str, shown: Demonstration | None, why: str, seconds: float
+    name: str,
+    shown: Demonstration | None,
+    why: str,
+    seconds: float,
+    *,
+    error: str = "",
+    traceback: str = "",
 ) -> DemonstrationRecord:
     return DemonstrationRecord(
         id=name,
@@ -95,6 +102,7 @@ def _failed(
         rows=(),
         outcome="failed",
         ok=False,
-        why=(why,),
+        why=(error or why,),
+        traceback=traceback,
         seconds=seconds,
     )

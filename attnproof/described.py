@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import translate
 from .card_records import EncodingRecord, LawRecord
-from .catalogue import failure
 from .evidence import Formula
+from .faults import broken_by
 from .registry import place_words
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) ->
         if term.op == "named":
             latex, text = f"{latex} = {unfolded_latex(term)}", f"{text} = {plain(term.args[0])}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 (one method stops no other)
-        return Formula(latex="", text=f"{words} raises {failure(error, source_of(type(made)))}")
+        told = broken_by(error, source_of(type(made)))["error"]
+        return Formula(latex="", text=f"{words} raises {told}")
     head = before
     for sign, becomes in ARROWS.items():
         head = head.replace(sign, becomes)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,7 +31,7 @@ from array_api_compat import array_namespace
 from .misdeclared import misdeclared
 from .symbolic.array import as_array
 from .symbolic.claim import Law
-from .symbolic.givens import Given, real, sizes
+from .symbolic.givens import Given, positions, real, sizes
 from .symbolic.scalars import integer, length_value
 from .symbolic.terms import free
 from .theorems.definitions.attention import softmax
@@ -41,9 +42,36 @@ __all__ = ["FINAL", "HOOKS", "Encoding"]
 (WIDTH,) = sizes("d", "features")
 HOOKS = ("add", "turn", "query", "key", "relate", "bias", "sees", "value", "scores")
 FINAL = frozenset([
-    "attention", "code", "declared", "defines", "encode", "encode_query", "hypotheses", "id",
-    "mark", "marks", "of_length", "plain", "score", "strengths", "usually", "weights",
+    "acts", "attention", "code", "declared", "defines", "encode", "encode_query", "hypotheses",
+    "id", "mark", "marks", "of_length", "plain", "score", "strengths", "usually", "weights",
 ])  # fmt: skip
+
+
+@cache
+def _used(kind: type[Encoding]) -> frozenset[str]:
+    """The hooks that an encoding writes, but those that scores of its own leave out.
+
+    What is added reaches the values too, whatever the scores do.
+    """
+    own = frozenset(hook for hook in HOOKS if kind.defines(hook))
+    if "scores" not in own:
+        return own
+    called: set[str] = set()
+
+    def listening(hook: str) -> Any:
+        def method(self: Encoding, *args: Any) -> Any:
+            called.add(hook)
+            return getattr(kind, hook)(self, *args)
+
+        return method
+
+    within = own & {"turn", "query", "key", "relate", "bias"}
+    probe = type(kind.__name__, (kind,), {hook: listening(hook) for hook in within})
+    r, c = sizes("n_q n_k", "tokens")
+    axes = (kind.axes,) * bool(kind.axes)
+    Q, K = real(r, kind.width).named("Q"), real(c, kind.width).named("K")
+    probe().scores(Q, K, positions(r, *axes).named("u"), positions(c, *axes).named("p"))
+    return own - (within - called)
 
 
 class Encoding:
@@ -147,6 +175,15 @@ class Encoding:
         return any(getattr(cls, name) is not getattr(Encoding, name) for name in methods)
 
     @classmethod
+    def acts(cls, *hooks: str) -> bool:
+        """Whether it acts in one of these hooks, or in any if none is named.
+
+        A hook that scores of its own do not call does nothing to them.
+        """
+        used = _used(cls)  # type: ignore[arg-type]  # classes hash by identity
+        return bool(used.intersection(hooks) if hooks else used)
+
+    @classmethod
     def id(cls) -> str:
         """Its name in commands and tables: the class's, in lower case with hyphens."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
@@ -236,10 +273,10 @@ class Encoding:
         return here[0] - there[0]
 
     def fall(self, x: Any, o: Any, step: Any) -> Any:
-        """score(x, x, m, m − o·step) − score(x, x, m, m − (o + 1)·step) in a form >= 0 by its look.
+        """score(x, x, m, m − o) − score(x, x, m, m − o − step) in a form >= 0 by its look.
 
-        Query and key have the same content x, and o is a natural number.  A step is 1; where
-        positions are vectors, any vector.
+        Query and key have the same content x.  The numbers o and step are at least 0; where
+        positions are vectors, multiples at least 0 of one vector.
         """
         raise NotImplementedError(unwritten(self, Encoding, "fall"))
 
@@ -267,22 +304,24 @@ class Encoding:
     def code(self, p: Any) -> Any:
         """What it makes of one position p, as a list of numbers: what tells p from others.
 
-        What is added; or a key of ones, turned; or what is added to q·k for a query at p, each
-        unit vector and 0, and the key 0 at 0; or the bias of a query at p and a key at 0, and of
-        a query at 0 and a key at p.
+        What is added; or a key of ones, turned, or a query where keys are not; or what is added to
+        q·k for a query at p, each unit vector and 0, and the key 0 at 0; or the bias of a query at
+        p and a key at 0, and of a query at 0 and a key at p.
         """
         xp = array_namespace(p)
         one, zero = p[None], (0 * p)[None]
-        if self.defines("add"):
+        if self.acts("add"):
             return self.add(one)[0]
-        if self.defines("turn", "key"):
+        if self.acts("turn", "key"):
             return self.key(xp.ones((1, self.width)), one)[0]
-        if self.defines("relate"):
+        if self.acts("query"):
+            return self.query(xp.ones((1, self.width)), one)[0]
+        if self.acts("relate"):
             Q = xp.concat((xp.eye(self.width), xp.zeros((1, self.width))))
             m = xp.broadcast_to(one, (self.width + 1, *p.shape))
             K = xp.zeros((1, self.width))
             return self.relate(Q[:, None], K[None], m[:, None], zero[None])[:, 0]
-        if self.defines("bias"):
+        if self.acts("bias"):
             pairs = ((one, zero), (zero, one))
             return xp.stack([self.bias(m[:, None], n[None])[0, 0] for m, n in pairs])
         return xp.zeros((1,))

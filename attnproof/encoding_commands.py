@@ -30,6 +30,10 @@ EncodingFiles = Annotated[
 LawIds = Annotated[
     list[str] | None, typer.Option("--law", metavar="ID", help="This law only; repeatable.")
 ]
+Limit = Annotated[
+    float | None,
+    typer.Option(min=0.1, metavar="SECONDS", help="That one law of one encoding may take; 20."),
+]
 Numeric = Annotated[bool, typer.Option("--numeric", help="Measure in torch as well.")]
 KNOWN = "the id of an encoding or a .py file"
 WHERE = "`attnproof list --encodings`"
@@ -55,6 +59,7 @@ def card(
     law: LawIds = None,
     json: JsonFile = None,
     numeric: Numeric = False,
+    limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
     """What encodings do, and each law: proved, refuted, or proved under a hypothesis."""
@@ -67,7 +72,7 @@ def card(
     given = {str(file) for file in (*files, *(encoding or ()))}
     kinds += [k for k in _of_files(files, found) if k not in kinds]
     broken += [fault for fault in found.broken if fault.name in given]
-    record = _decide(kinds, laws, broken, json, numeric=numeric)
+    record = _decide(kinds, laws, broken, json, numeric=numeric, limit=limit)
 
     from rich.console import Console
     from rich.text import Text
@@ -101,6 +106,7 @@ def table(
         int, typer.Option(min=0, help="Encodings decided at once; 0: one for each core.")
     ] = 0,
     numeric: Numeric = False,
+    limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
     """Encodings × laws: which encoding obeys which law."""
@@ -114,7 +120,9 @@ def table(
         broken = list(found.broken)
     if html is not None:
         require_writable(html)
-    record = _decide(kinds, laws, broken, json, jobs=jobs or cores(), numeric=numeric, lines=True)
+    record = _decide(
+        kinds, laws, broken, json, jobs=jobs or cores(), numeric=numeric, limit=limit, lines=True
+    )
 
     from rich.console import Console
 
@@ -170,7 +178,8 @@ def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
 def _decide(
     kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw],
     broken: Sequence[BrokenEncoding], json: Path | None, *,
-    jobs: int = 1, numeric: bool = False, lines: bool = False,
+    jobs: int = 1, numeric: bool = False, limit: float | None = None,
+    lines: bool = False,
 ) -> TableRecord:  # fmt: skip
     """Decide with a bar; an interrupt before anything was decided leaves nothing."""
     if json is not None:
@@ -180,10 +189,13 @@ def _decide(
     from rich.console import Console
 
     from .table_progress import table_progress
-    from .tabulating import tabulate
+    from .tabulating import LIMIT, tabulate
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
-        record = tabulate(kinds, laws, broken=broken, jobs=jobs, numeric=numeric, tell=tell)
+        record = tabulate(
+            kinds, laws, broken=broken, jobs=jobs, numeric=numeric, tell=tell,
+            limit=LIMIT if limit is None else limit,
+        )
     if record.unfinished and not record.cells:
         raise Interrupted("interrupted before any law was decided; nothing written")
     return record
@@ -201,13 +213,16 @@ def _require_torch() -> None:
 
 def _ended(record: TableRecord, json: Path | None) -> int:
     """Write the record if it is asked for; the exit code."""
+    from .faults import exit_code, tell_faults
+
     if json is not None:
         from .output import write_json
 
         print(f"wrote {write_json(record, json)}")
+    tell_faults(record, json)
     if record.unfinished:
         return 130
-    return 0 if record.ok else 1
+    return exit_code([record], 0 if record.ok else 1)
 
 
 def list_encodings(files: Sequence[Path]) -> int:

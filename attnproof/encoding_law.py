@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .conformance import require_read
 from .encoding import Encoding
 from .law_names import LAW_SIZES, named, require_own_names, size_names
 from .stateless import require_no_state
 from .symbolic.array import as_array
+from .symbolic.budget import left
 from .symbolic.claim import Claim, Instance
 from .symbolic.claim import Law as Hypothesis
 from .symbolic.givens import Given
-from .symbolic.prove import decide
+from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, postorder
 
@@ -33,7 +35,9 @@ class Answer:
 
     ``verdict`` is proved, refuted or undecided; ``how`` a line that says why, with the witness if
     it is refuted; ``claimed`` what was asked, in words; ``certified_by`` what vouches for it;
-    ``rules`` what was used how often; ``under`` the hypotheses it needs, in words.
+    ``rules`` what was used how often; ``under`` the hypotheses it needs, in words, and ``obeyed``
+    those that the witness of a refutation obeys; ``readings`` phrases that follow "if", under which
+    what is written stands for numbers.
     """
 
     verdict: str
@@ -42,6 +46,8 @@ class Answer:
     certified_by: str
     rules: Mapping[str, int] = field(default_factory=dict)
     under: tuple[str, ...] = ()
+    obeyed: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
 
 
 Applies = Callable[[type[Encoding]], str]
@@ -88,9 +94,23 @@ class EncodingLaw:
 
         return wrap
 
-    def statement(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
-        """What the law claims of this encoding, under those of its hypotheses that are named."""
-        return stated(self.body, encoding, self.given, under)
+    def statement(
+        self, encoding: Encoding, under: Sequence[str] = (), *, in_a_row: bool = False
+    ) -> Statement | Answer:
+        """What the law claims of this encoding, under those of its hypotheses that are named.
+
+        ``in_a_row`` claims it of whole positions that follow each other, and of no others.
+        """
+        return stated(self.body, encoding, self.given, under, in_a_row=in_a_row)
+
+    def places_tokens(self, kind: type[Encoding]) -> bool:
+        """Whether it speaks of many whole positions at once."""
+        return kind.whole and not {"u", "p"}.isdisjoint(self.letters)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The names it speaks of."""
+        return tuple(inspect.signature(self.body).parameters)[1:]
 
     def twin(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
         """The twin, filled with this encoding."""
@@ -116,15 +136,19 @@ def law(
 
 def stated(
     body: Body, encoding: Encoding, given: Mapping[str, Callable[[Encoding], Given]],
-    under: Sequence[str] = (),
+    under: Sequence[str] = (), *, in_a_row: bool = False,
 ) -> Statement | Answer:  # fmt: skip
-    """The statement that a law's function makes of an encoding."""
+    """The statement that a law's function makes of an encoding.
+
+    Raises :class:`~attnproof.conformance.Misread` for one whose code is not what its terms say.
+    """
     require_own_names(encoding)
     require_no_state(encoding)
+    require_read(type(encoding))
     names = list(inspect.signature(body).parameters)[1:]
     given_, values = dict(encoding.declared()), {}
     for name in names:
-        own, value = named(name, encoding, given)
+        own, value = named(name, encoding, given, in_a_row)
         clash = set(own) & set(given_)
         if clash:
             raise TypeError(
@@ -214,7 +238,8 @@ def _facts(
     if not told:
         return {}
     claims = {says: _general(fact).claim for says, fact in told.items()}
-    found = decide(Statement(given, claims, tuple(equations), tuple(laws)), refuting=False)
+    effort = Effort(refuting=False, whole=left() / 2)  # the law itself has the other half
+    found = decide(Statement(given, claims, tuple(equations), tuple(laws)), effort=effort)
     return {one.says: told[one.says] for one in found.claims if one.verdict == "proved"}
 
 

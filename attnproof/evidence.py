@@ -7,17 +7,21 @@ that was never measured.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .symbolic.verdict_line import Condition
+
 __all__ = [
-    "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence", "MeasuredEvidence", "Number",
-    "Policy", "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "Status",
-    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord",
+    "DerivedEvidence", "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence",
+    "InternalErrorEvidence", "MeasuredEvidence", "MisreadEvidence", "Number", "Policy",
+    "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "SidesRecord", "Status",
+    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord", "limits",
 ]  # fmt: skip
 
-Verdict = Literal["proved", "refuted", "ill-typed", "undecided"]
+Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
 Status = Literal["held", "violated", "non-finite", "skipped"]
 Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
 Number = float | Literal["non-finite"]
@@ -56,7 +60,9 @@ class ProvedEvidence(Record):
     rules: dict[str, int]
     assumptions: tuple[str, ...]
     readings: tuple[str, ...] = Field(
-        default=(), description="Where it means what it says: divisors not 0, and the like."
+        default=(),
+        description="Under what it means what it says, phrases that follow \"if\": divisors not 0, "
+        "and the like; they are part of the verdict.",
     )
     seconds: float = Field(ge=0)
 
@@ -89,6 +95,24 @@ class IllTypedEvidence(Record):
     kind: Literal["ill-typed"] = "ill-typed"
     says: str
     error: str = Field(description="The two axes that meet and have different lengths.")
+    seconds: float = Field(ge=0)
+
+
+class MisreadEvidence(Record):
+    """The code, run on numpy, gives something else than its term: nothing is known of either.
+
+    Numbers are text, as numpy prints them.
+    """
+
+    kind: Literal["misread"] = "misread"
+    says: str = Field(description="The conclusion where they part; empty for a hypothesis too.")
+    part: str = Field(description="Which side, step or hypothesis.")
+    sizes: dict[str, int]
+    values: dict[str, str]
+    place: tuple[int, ...]
+    code: str = Field(description="What the code gives there.")
+    term: str = Field(description="What its term gives there.")
+    text: str = Field(description="All of it in one line.")
     seconds: float = Field(ge=0)
 
 
@@ -153,6 +177,36 @@ class ExactEvidence(Record):
     seconds: float = Field(ge=0)
 
 
+class SidesRecord(Record):
+    """One conclusion at small sizes: both sides as SymPy expressions."""
+
+    says: str
+    relation: str
+    left: Formula
+    right: Formula
+
+
+class DerivedEvidence(Record):
+    """What SymPy derived by itself, from the code, at explicit sizes; no term is looked at."""
+
+    kind: Literal["derived"] = "derived"
+    says: str = ""
+    status: Literal["derived", "refused", "not derived"]
+    why: str = Field(description="Why it was not derived, or where it certainly fails.")
+    sizes: tuple[dict[str, int], ...] = Field(
+        description="The sizes at which every conclusion was derived, or one refused."
+    )
+    cases: int = Field(
+        ge=0, description="Choices of permutations, maps, masks, indices and natural numbers."
+    )
+    all_cases: int = Field(ge=0, description="How many there are at these sizes.")
+    natural: bool = Field(description="Whether natural numbers were taken from 0 to 3.")
+    sides: tuple[SidesRecord, ...] = Field(
+        default=(), description="The conclusions at the first sizes, where they are short."
+    )
+    seconds: float = Field(ge=0)
+
+
 class UndecidedEvidence(Record):
     """Neither proved nor refuted, or not measured because something failed."""
 
@@ -162,8 +216,40 @@ class UndecidedEvidence(Record):
     seconds: float = Field(ge=0)
 
 
+class InternalErrorEvidence(Record):
+    """Code of attnproof raised: nothing is known from there, and it is to be mended here."""
+
+    kind: Literal["internal error"] = "internal error"
+    says: str
+    why: str = Field(description="Which side stopped, with what and where.")
+    traceback: str
+    seconds: float = Field(ge=0)
+
+
+def limits(
+    evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()
+) -> tuple[Condition, ...]:
+    r"""Under what something is proved: the hypotheses, then what each conclusion asks for.
+
+    What all conclusions ask for is said once; what one asks for, with its name.
+
+    >>> x = Formula(latex=r"x \ne 0", text="x ≠ 0")
+    >>> proof = ProvedEvidence(says="", steps=1, rules={}, assumptions=(), readings=("n ≥ m",),
+    ...     seconds=0.0)
+    >>> [one.text for one in limits([proof], [x])]
+    ['x ≠ 0', 'n ≥ m']
+    """
+    proofs = [e for e in evidence if isinstance(e, ProvedEvidence)]
+    found = [Condition(hypothesis.text) for hypothesis in assumed]
+    for proof in proofs:
+        for reading in proof.readings:
+            everywhere = all(reading in other.readings for other in proofs)
+            found.append(Condition(reading, of="" if everywhere else proof.says))
+    return tuple(dict.fromkeys(found))
+
+
 Evidence = Annotated[
-    ProvedEvidence | RefutedEvidence | IllTypedEvidence | MeasuredEvidence | ExactEvidence
-    | UndecidedEvidence,
+    ProvedEvidence | RefutedEvidence | IllTypedEvidence | MisreadEvidence | MeasuredEvidence
+    | ExactEvidence | DerivedEvidence | UndecidedEvidence | InternalErrorEvidence,
     Field(discriminator="kind"),
 ]

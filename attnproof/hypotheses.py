@@ -8,7 +8,7 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, wraps
 from inspect import signature
 from itertools import combinations
@@ -16,11 +16,13 @@ from typing import Any
 
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters, stated
+from .symbolic.budget import spend
 from .symbolic.claim import Claim, equal
+from .symbolic.prove import decide
 from .symbolic.refute import refute
 from .symbolic.statement import Statement
 
-__all__ = ["ways"]
+__all__ = ["most_of", "obeys", "ways"]
 
 LIMIT = 1.0  # seconds to find an instance
 
@@ -34,8 +36,35 @@ def ways(encoding: Encoding, law: EncodingLaw | None = None) -> Iterator[tuple[s
     names = tuple(n for n in encoding.hypotheses() if set(letters(encoding, n)) <= spoken)
     for count in range(1, len(names) + 1):
         for under in combinations(names, count):
+            spend()
             if obeyed(encoding, under, law):
                 yield under
+
+
+def most_of(tried: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Those that are part of no other: the most hypotheses that can hold together.
+
+    >>> most_of([("a",), ("b",), ("a", "b"), ("c",)])
+    [('a', 'b'), ('c',)]
+    """
+    return [one for one in tried if not any(set(one) < set(other) for other in tried)]
+
+
+def obeys(made: Encoding, under: Sequence[str]) -> bool:
+    """Whether the values of an encoding are proved to obey these hypotheses on its parameters.
+
+    One that speaks of positions is not obeyed by values alone.
+    """
+    if any(letters(made, name) for name in under):
+        return False
+
+    def said(encoding: Encoding) -> dict[str, Any]:
+        every = [one for name in under for one in getattr(encoding, name)()]
+        return {str(k): equal(*one) if isinstance(one, tuple) else one
+                for k, one in enumerate(every)} or {"": equal(0, 0)}  # fmt: skip
+
+    asked = stated(said, made, {})
+    return not isinstance(asked, Answer) and decide(asked, refuting=False).verdict == "proved"
 
 
 def obeyed(encoding: Encoding, under: tuple[str, ...], law: EncodingLaw | None = None) -> bool:

@@ -8,11 +8,15 @@ statement pass is worth nothing.  One excuse counts: a dtype so coarse that its 
 above the difference which a finer dtype of the same implementation saw.  A measurement that was
 skipped says nothing either way.  So it is in finite fields: an exact check of a true statement
 may not be violated, and of a false one some check must be, unless a conclusion of it has no
-reading there.  A statement expected to be ill-typed must not build: its shapes
-do not fit, and there is nothing to measure.
+reading there.  SymPy speaks against a statement said to be true if it found numbers at which a
+conclusion certainly fails, which comes first because the kernel proved it, and against one said
+to be false if it derived it in all cases at sizes that cross each other: at one size only a false
+statement may be true.  What SymPy could not derive says nothing.  A statement expected to be
+ill-typed must not build: its shapes do not fit, and there is nothing to measure.
 
 A theorem is ok when nothing speaks against it and nothing against its twin, whose expectation is
-the opposite: true for one that is refuted or ill-typed.  Undecided is never as expected.
+the opposite: true for one that is refuted or ill-typed.  Undecided is never as expected, nor is
+misread: the code says something else than its term, and nothing is known of either.
 """
 
 from __future__ import annotations
@@ -21,10 +25,13 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from .records import (
+    DerivedEvidence,
     Evidence,
     ExactEvidence,
     Expected,
+    InternalErrorEvidence,
     MeasuredEvidence,
+    MisreadEvidence,
     UndecidedEvidence,
     Verdict,
 )  # fmt: skip
@@ -49,12 +56,14 @@ def against(expected: Expected, verdict: Verdict, evidence: Sequence[Evidence]) 
     """
     told = [] if verdict == expected else [f"expected {expected}, is {verdict}"]
     if expected == "proved":
-        told += [*_of_true(evidence), *_exactly_true(evidence)]
+        told = [*_derived_false(evidence), *told, *_of_true(evidence), *_exactly_true(evidence)]
     elif expected == "refuted":
-        told += [*_of_false(evidence), *_exactly_false(evidence)]
+        told += [*_derived_true(evidence), *_of_false(evidence), *_exactly_false(evidence)]
     elif expected != "ill-typed":
         assert_never(expected)
-    told += [e.why for e in evidence if isinstance(e, UndecidedEvidence) and e.why]
+    told += [f"misread: {e.text}" for e in evidence if isinstance(e, MisreadEvidence)]
+    told += [e.why for e in evidence
+             if isinstance(e, UndecidedEvidence | InternalErrorEvidence) and e.why]  # fmt: skip
     return tuple(dict.fromkeys(told))
 
 
@@ -76,6 +85,33 @@ def _of_false(evidence: Iterable[Evidence]) -> list[str]:
     seen = {_where(m) for m in found if m in refused or _too_coarse(m, refused)}
     passed = dict.fromkeys(_where(m) for m in found if _where(m) not in seen)
     return [f"{where}: held, and should have been violated" for where in passed]
+
+
+def _derived_false(evidence: Iterable[Evidence]) -> list[str]:
+    return [
+        f"SymPy contradicts it: {e.why}"
+        for e in evidence
+        if isinstance(e, DerivedEvidence) and e.status == "refused"
+    ]
+
+
+def _derived_true(evidence: Iterable[Evidence]) -> list[str]:
+    return [
+        "SymPy derived it at small sizes, and should have refused it"
+        for e in evidence
+        if isinstance(e, DerivedEvidence) and e.status == "derived" and _in_general(e)
+    ]
+
+
+def _in_general(e: DerivedEvidence) -> bool:
+    """Whether all cases were derived, at sizes of which none is 1 only or always another."""
+    if e.natural or e.cases < e.all_cases:
+        return False
+    values = [{sizes[name] for sizes in e.sizes} for name in e.sizes[0]] if e.sizes else []
+    if len(values) == 1:
+        return len(values[0] - {1}) > 1
+    crossing = any(len(set(sizes.values())) > 1 for sizes in e.sizes) or not values
+    return crossing and all(len(found) > 1 for found in values)
 
 
 def _exactly_true(evidence: Iterable[Evidence]) -> list[str]:

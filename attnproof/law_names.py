@@ -7,12 +7,13 @@ Q, K, V      r queries (r, d), c keys (c, d), their values (c, e)
 x, y         a query or a key (d,)
 u, p         the positions of the queries (r,) and of the keys (c,)
 a, b, s      a position, another position, a shift
-i, j, o      natural numbers
+i, j         natural numbers
 sigma        a permutation of the c keys
 ===========  =====================================================================
 
-Where an encoding has whole positions only, u and p are whole numbers in a row, u_0 + i, and a, b
-and s natural numbers.
+Where an encoding has whole positions only, u and p are any whole numbers, in any order, and a, b
+and s natural numbers; ``in_a_row`` makes u and p the numbers u_0 + i and p_0 + j, of which more can
+be proved, and said less.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from .encoding import Encoding
 from .symbolic.array import as_array
-from .symbolic.givens import Given, natural, permutation, positions, real, sizes
+from .symbolic.givens import Given, index_map, natural, permutation, positions, real, sizes
 from .symbolic.namespace import arange
 from .symbolic.terms import Term, free
 
@@ -30,12 +31,13 @@ __all__ = ["LAW_SIZES", "NAMES", "c", "e", "named", "r", "require_own_names", "s
 
 r, c = sizes("n_q n_k", "tokens")
 (e,) = sizes("d_v", "features")
-LAW_SIZES = frozenset(["n_q", "n_k", "d_v"])
+(most,) = sizes("n_p", "positions")
+LAW_SIZES = frozenset(["n_q", "n_k", "d_v", "n_p"])
 
 # What laws call their own; `A` is that of every encoding that adds to the input.
 NAMES = frozenset([
     "Q", "K", "V", "W_s", "W_K", "C", "x", "y", "u", "u_0", "p", "p_0", "a", "b", "s", "i", "j",
-    "o", "sigma", "others", "rest", "row", "column", "other",
+    "sigma", "others", "rest", "row", "column", "other", "near", "further",
 ])  # fmt: skip
 
 
@@ -63,24 +65,27 @@ def size_names(terms: Iterable[Term]) -> set[str]:
 
 
 def named(
-    name: str, encoding: Encoding, given: Mapping[str, Callable[[Encoding], Given]]
-) -> tuple[dict[str, Given], Any]:
+    name: str, encoding: Encoding, given: Mapping[str, Callable[[Encoding], Given]],
+    in_a_row: bool = False,
+) -> tuple[dict[str, Given], Any]:  # fmt: skip
     """The givens behind a name of the table, and its value."""
     if name in given:
         own = given[name](encoding)
         return {name: own}, own.named(name)
     width, whole, axes = encoding.width, encoding.whole, (encoding.axes,) * bool(encoding.axes)
     if whole and name in ("u", "p"):
-        start = f"{name}_0"
-        first = natural("the first position").named(start)
-        return {start: natural("the first position")}, first + arange(r if name == "u" else c)
+        length = r if name == "u" else c
+        if not in_a_row:
+            anywhere = index_map(length, most)
+            return {name: anywhere}, anywhere.named(name)
+        start, first = f"{name}_0", natural("the first position")
+        return {start: first}, first.named(start) + arange(length)
     one = natural("a position") if whole else positions(*axes)
     values = width if encoding.defines("add") else e
     table = {
         "Q": real(r, width), "K": real(c, width), "V": real(c, values), "x": real(width),
         "y": real(width), "u": positions(r, *axes), "p": positions(c, *axes), "a": one, "b": one,
-        "s": one, "i": natural(), "j": natural(), "o": natural("an offset"),
-        "sigma": permutation(c),
+        "s": one, "i": natural(), "j": natural(), "sigma": permutation(c),
     }  # fmt: skip
     if name not in table:
         raise TypeError(f"a law speaks of {', '.join(table)}, or of its own `given`; not {name!r}")

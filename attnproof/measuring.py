@@ -42,7 +42,7 @@ def measured(
     if cell.verdict != ("refuted" if law.some else "proved") and cell.verdict != "undecided":
         return _without(cell, WITNESS)
     under = [name for name, says in kind.hypotheses().items() if says in cell.under]
-    asked = law.statement(kind(), under)
+    asked = law.statement(kind(), under, in_a_row=bool(cell.places))
     if isinstance(asked, Answer):
         return _without(cell, FORM)
     if law.some and cell.verdict == "undecided":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .derived_words import derivation, derived_line, side_lines
 from .exact_words import exact_lines
 from .layout import bullets, filled, formula, section
 from .number_lines import number_lines
@@ -13,11 +14,13 @@ from .records import (
     IllTypedEvidence,
     LinkRecord,
     MeasuredEvidence,
+    MisreadEvidence,
     ProvedEvidence,
     RefutedEvidence,
     TheoremRecord,
     TwinRecord,
 )  # fmt: skip
+from .symbolic.verdict_line import Condition, verdict_line
 from .terminal import sign
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["brief", "kernel_steps", "page"]
 
+ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
 RELATIONS = {">=": "≥", "!=": "≠"}
 
 
@@ -46,14 +50,14 @@ def brief(
     side = _part(record.twin if twin else record, conclusions)
     yield from filled(f"{record.title}{f'; its twin: {side.says}' * twin}", 0)
     yield f"{record.id} ({record.subject})"
-    for_all = _for_all(record) * (side.verdict == "proved" and not twin)
-    yield from filled(f"{sign(side.verdict)}{for_all}", 0)
+    yield from filled(_line(record, side), 0)
     yield from section("Statement", [filled(record.says * (not twin)), formula(side.statement)])
     yield from section("Hypotheses", [formula(h) for h in side.assumed])
     if side.verdict in ("proved", "undecided"):
         yield from section("Proof", [_instances(side), _chain(side.chain, ())])
     yield from section("Refuted by", [_witnesses(side)])
     yield from section("Ill-typed", [_ill_typed(side)])
+    yield from section("Misread", [_misread(side)])
     yield from section("Undecided", [_undecided(side)])
 
 
@@ -74,9 +78,12 @@ def _part(
     )
 
 
-def _for_all(record: TheoremRecord) -> str:
+def _line(record: TheoremRecord, side: TheoremRecord | TwinRecord) -> str:
+    """The verdict on a theorem, or on its twin, with every condition."""
     sizes = ", ".join(size.name for size in record.sizes)
-    return f", for all {sizes} ≥ 1" if sizes else ""
+    every = sizes and side.verdict == "proved" and not isinstance(side, TwinRecord)
+    ranges = [Condition(f"all {sizes} ≥ 1", "for")] if every else []
+    return verdict_line(sign(side.verdict), [*ranges, *side.conditions])
 
 
 def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -86,18 +93,19 @@ def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[st
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
     if record.verdict == record.expected and not record.ok:
         expected = "the expected verdict, but its numbers or its twin are not"
-    for_all = _for_all(record) * (record.verdict == "proved")
-    yield from filled(f"{sign(record.verdict)}{for_all} ({expected})", 0)
+    yield from filled(f"{_line(record, record)} ({expected})", 0)
     for line in record.why:
         yield from filled(f"! {line}", 2)
     yield from section("Statement", [filled(record.says), formula(record.statement)])
     yield from section("Given", [_givens(record), _sizes(record), *map(formula, record.assumed)])
-    if record.verdict != "refuted":
+    if record.verdict not in ("refuted", "misread"):
         yield from section("Proof", [_instances(record), _chain(record.chain, steps)])
         yield from section("Assumptions used", [_assumptions(record)])
     yield from section("Refuted by", [_witnesses(record)])
     yield from section("Ill-typed", [_ill_typed(record)])
+    yield from section("Misread", [_misread(record)])
     yield from section("Undecided", [_undecided(record)])
+    yield from section("By SymPy", [_derived(record)])
     yield from section("Numbers", [_numbers(record)])
     yield from section(f"Its twin: {record.twin.says}", [_twin(record.twin)])
     yield from section("Sources", [bullets(record.sources), _claims(record)])
@@ -154,8 +162,8 @@ def _assumptions(record: TheoremRecord) -> Iterator[str]:
     if proofs:
         used = dict.fromkeys(assumption for proof in proofs for assumption in proof.assumptions)
         yield from filled(", ".join(used) or "none")
-    for reading in dict.fromkeys(reading for proof in proofs for reading in proof.readings):
-        yield from filled(f"Reading: {reading}", 2, 2)
+    if any(proof.readings for proof in proofs):
+        yield from filled(ELSEWHERE, 2, 2)
 
 
 def _witnesses(record: TheoremRecord | TwinRecord) -> Iterator[str]:
@@ -174,10 +182,32 @@ def _ill_typed(record: TheoremRecord | TwinRecord) -> Iterator[str]:
             yield from filled(evidence.error, 4)
 
 
+def _misread(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+    """Where the code and its term part: the inputs, one a line, and both values."""
+    for e in record.evidence:
+        if isinstance(e, MisreadEvidence):
+            at = f" at entry {list(e.place)}" * bool(e.place)
+            yield from filled(f"{e.says}, {e.part}{at}".removeprefix(", "), 4, 2)
+            inputs = {**{name: str(size) for name, size in e.sizes.items()}, **e.values}
+            for name, value in inputs.items():
+                yield from filled(f"{name} = {value}", 4, 4)
+            yield from filled(f"the code on numpy: {e.code}", 4, 4)
+            yield from filled(f"its term: {e.term}", 4, 4)
+
+
 def _undecided(record: TheoremRecord | TwinRecord) -> Iterator[str]:
     for evidence in record.evidence:
-        if evidence.kind == "undecided":
+        if evidence.kind in ("undecided", "internal error"):
             yield from filled(f"{evidence.says}: {evidence.why}".removeprefix(": "), 4, 2)
+
+
+def _derived(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+    """What SymPy derived from the code, with its expressions where they are short."""
+    found = derivation(record.evidence)
+    if found is not None:
+        yield from filled(derived_line(found), 2, 2)
+        for line in side_lines(found):
+            yield from filled(line, 4, 2)
 
 
 def _numbers(record: TheoremRecord | TwinRecord) -> Iterator[str]:
@@ -193,9 +223,9 @@ def _twin(twin: TwinRecord) -> Iterator[str]:
     for hypothesis in twin.assumed:
         yield from filled(f"if {hypothesis.text}", 6, 2)
     expected = "as expected" if twin.verdict == twin.expected else f"expected {twin.expected}"
-    yield from filled(f"{sign(twin.verdict)} ({expected})")
+    yield from filled(f"{verdict_line(sign(twin.verdict), twin.conditions)} ({expected})")
     for part in (_chain(twin.chain, ()) if twin.verdict == "proved" else (), _witnesses(twin),
-                 _undecided(twin), _numbers(twin)):  # fmt: skip
+                 _misread(twin), _undecided(twin), _derived(twin), _numbers(twin)):  # fmt: skip
         yield from part
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .bars import bar
 from .records import BrokenFile, DemonstrationRecord, TheoremRecord
-from .terminal import sign, style
+from .terminal import conditions, sign, style
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,9 @@ def progress(
                 found = outcome.verdict if isinstance(outcome, TheoremRecord) else outcome.outcome
                 mark = "" if outcome.ok else f"  ! {_wrong(outcome)}"
                 known = "" if outcome.stored is None else "  (from the store)"
-                line = Text(f"{sign(found):<12} {outcome.id}{known}{mark}")
+                told = [*conditions(outcome)] if isinstance(outcome, TheoremRecord) else []
+                under = "".join(f", {line}" for line in told)
+                line = Text(f"{sign(found):<12} {outcome.id}{under}{known}{mark}")
                 line.stylize(style(found), 0, 12)
             if lines or isinstance(outcome, BrokenFile) or not outcome.ok:
                 shown.console.print(line, soft_wrap=True)

@@ -22,34 +22,41 @@ from .claim_records import (
     RowRecord,
 )
 from .evidence import (
+    DerivedEvidence,
     Evidence,
     ExactEvidence,
     Formula,
     IllTypedEvidence,
+    InternalErrorEvidence,
     MeasuredEvidence,
+    MisreadEvidence,
     Number,
     PolicyRecord,
     ProvedEvidence,
     Record,
     RefutedEvidence,
+    SidesRecord,
     Status,
     UndecidedEvidence,
     UseRecord,
     Verdict,
     WitnessRecord,
+    limits,
 )  # fmt: skip
+from .symbolic.verdict_line import Condition
 
 __all__ = [
     "SCHEMA_VERSION", "BrokenFile", "Checked", "ClaimRecord", "ClaimVerdict", "DecidingRecord",
-    "DefinitionRecord", "DemonstrationRecord", "DocumentRecord", "Evidence", "ExactEvidence",
-    "Expected", "Formula", "GivenRecord", "IllTypedEvidence", "LinkRecord", "Machine",
-    "MeasuredEvidence", "MeetingRecord", "Number", "OptionsRecord", "Outcome", "PolicyRecord",
-    "ProvedEvidence", "Record", "RefutedEvidence", "Relation", "Results", "Role", "RowRecord",
+    "DefinitionRecord", "DemonstrationRecord", "DerivedEvidence", "DocumentRecord", "Evidence",
+    "ExactEvidence", "Expected", "Formula", "GivenRecord", "IllTypedEvidence",
+    "InternalErrorEvidence", "LinkRecord", "Machine", "MeasuredEvidence", "MeetingRecord",
+    "MisreadEvidence", "Number", "OptionsRecord", "Outcome", "PolicyRecord", "ProvedEvidence",
+    "Record", "RefutedEvidence", "Relation", "Results", "Role", "RowRecord", "SidesRecord",
     "SizeRecord", "Status", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "UseRecord",
     "Verdict", "WitnessRecord", "schema_text",
 ]  # fmt: skip
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 Expected = Literal["proved", "refuted", "ill-typed"]
 Relation = Literal["=", ">", ">=", "!="]
@@ -123,6 +130,11 @@ class Checked(Record):
     chain: tuple[LinkRecord, ...]
     evidence: tuple[Evidence, ...]
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Under what it is proved: they are part of the verdict."""
+        return limits(self.evidence, self.assumed) if self.verdict == "proved" else ()
+
 
 class TwinRecord(Checked):
     """The nearby statement with the opposite verdict."""
@@ -151,6 +163,9 @@ class BrokenFile(Record):
 
     file: str
     error: str
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
 
 
 class Machine(Record):
@@ -180,7 +195,7 @@ class OptionsRecord(Record):
 class Results(Record):
     """One run."""
 
-    schema_version: Literal[4] = SCHEMA_VERSION
+    schema_version: Literal[5] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)

@@ -24,8 +24,8 @@ from types import ModuleType
 from typing import Any
 
 from .card_records import BrokenEncoding
-from .catalogue import failure
 from .encoding import Encoding
+from .faults import broken_by
 from .outside import imported
 
 __all__ = [
@@ -94,7 +94,7 @@ def load_encodings(files: Sequence[Path | str] = ()) -> Encodings:
         try:
             found = _declared(load())
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one source stops no other)
-            broken.append(BrokenEncoding(name=name, error=failure(error, path)))
+            broken.append(BrokenEncoding(name=name, **broken_by(error, path)))
             continue
         for kind in found:
             first = kinds.setdefault(kind.id(), kind)

@@ -9,11 +9,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from . import __version__
-from .catalogue import Catalogue, Entry, Source, failure
+from .catalogue import Catalogue, Entry, Source
 from .checking import Options, check
 from .claims import decide_claims, with_known_conclusions
 from .defined import definitions
 from .demonstrated import demonstrate
+from .faults import broken_by
 from .ledger import Ledger
 from .machine import machine
 from .records import (
@@ -59,7 +60,7 @@ def _in_worker(
     try:
         entry = Entry(source, source.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        return BrokenFile(file=source.label, error=failure(error, source.path)), []
+        return BrokenFile(file=source.label, **broken_by(error, source.path)), []
     if options.numeric:
         import torch
 
@@ -130,7 +131,10 @@ def run(
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()
-    broken = [BrokenFile(file=b.source.label, error=b.error) for b in catalogue.broken]
+    broken = [
+        BrokenFile(file=b.source.label, error=b.error, traceback=b.traceback)
+        for b in catalogue.broken
+    ]
     broken += [BrokenFile(file=b.file, error=b.error) for b in ledger.broken]
     for file in broken:
         tell(file)

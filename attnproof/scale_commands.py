@@ -11,6 +11,7 @@ from .bars import bar
 from .headed import headed
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtype, JsonFile, Seed
+from .symbolic.faults import fault_of
 from .usage import UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
     from .numeric.at_scale.found import Found
     from .scale_records import ScaleRecord
@@ -65,6 +67,7 @@ def scale(
     schema: Schema = False,
 ) -> int:
     """A fused attention kernel at the size its users run, against float64."""
+    from .faults import exit_code, tell_faults
     from .scale_records import scale_record, scale_schema_text
 
     if schema:
@@ -82,24 +85,26 @@ def scale(
             for name in way or ("sampled", "clustered"):
                 print(cost_at_scale(call, name, rounds))
         return 0
-    found, missing = _found(calls, way or ())
-    if missing and not found:
+    found, missing, errors = _found(calls, way or ())
+    if missing and not found and not errors:
         raise Interrupted("interrupted before any check was finished; nothing written")
     import torch
     from rich.console import Console
 
-    record = scale_record(found, torch.__version__, torch.get_num_threads(), missing)
+    record = scale_record(found, torch.__version__, torch.get_num_threads(), missing, errors)
     console = Console()
-    console.print(scale_table(record))
+    if record.ways:
+        console.print(scale_table(record))
     for line in told_of(record):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     if json is not None:
         from .output import write_json
 
         print(f"wrote {write_json(record, json)}")
-    if missing:
+    tell_faults(record, json)
+    if missing and not errors:
         return 130
-    return 0 if record.ok else 1
+    return exit_code([record], 0 if record.ok else 1)
 
 
 def calls_of(
@@ -136,8 +141,11 @@ def calls_of(
     return calls
 
 
-def _found(calls: Sequence[Call], ways: Sequence[str]) -> tuple[list[Found], list[str]]:
-    """What every way found, with a line of progress; the ways an interrupt left out."""
+def _found(
+    calls: Sequence[Call], ways: Sequence[str]
+) -> tuple[list[Found], list[str], list[InternalErrorEvidence]]:
+    """What every way found, with a line of progress; the ways that were left out, and why."""
+    from .evidence import InternalErrorEvidence
     from .numeric.at_scale.ways import WAYS, check_at_scale, chosen_ways
 
     require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")
@@ -154,10 +162,19 @@ def _found(calls: Sequence[Call], ways: Sequence[str]) -> tuple[list[Found], lis
                 for one in check_at_scale(call, ways, tell):
                     found.append(one)
                     shown.update(task, advance=1)
-        except KeyboardInterrupt:
+        except (Exception, KeyboardInterrupt) as error:
             left = wanted[len(found) :]
-            return found, [f"{way}, {str(c.dtype).removeprefix('torch.')}" for c, way in left]
-    return found, []
+            told = [f"{way}, {str(c.dtype).removeprefix('torch.')}" for c, way in left]
+            fault = fault_of(error)
+            if fault is None and not isinstance(error, KeyboardInterrupt):
+                raise
+            if fault is None:
+                return found, told, []
+            says = told[0] if told else ""
+            return found, told, [InternalErrorEvidence(
+                says=says, why=fault.told, traceback=fault.traceback, seconds=0.0
+            )]  # fmt: skip
+    return found, [], []
 
 
 SIGNS = {"held": "✓", "skipped": "–"}
@@ -201,4 +218,4 @@ def told_of(record: ScaleRecord) -> list[str]:
         for way in record.ways
         if way.status != "held"
     ]
-    return [*lines, *wrong]
+    return [*lines, *wrong, *(f"! {error.says}: {error.why}" for error in record.errors)]

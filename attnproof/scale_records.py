@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import Field
 
 from . import __version__
-from .evidence import Number, Record, Status
+from .evidence import InternalErrorEvidence, Number, Record, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,21 +69,29 @@ class ScaleRecord(Record):
     unfinished: tuple[str, ...] = Field(
         default=(), description="Ways that an interrupted run did not reach."
     )
+    errors: tuple[InternalErrorEvidence, ...] = Field(
+        default=(), description="Errors of attnproof itself, which ended the run."
+    )
 
     @property
     def ok(self) -> bool:
         """Something was checked, and nothing was violated."""
         states = {way.status for way in self.ways}
-        return "held" in states and not states & {"violated", "non-finite"}
+        return "held" in states and not self.errors and not states & {"violated", "non-finite"}
 
 
 def scale_record(
-    found: Sequence[Found], torch: str, threads: int, unfinished: Sequence[str] = ()
+    found: Sequence[Found],
+    torch: str,
+    threads: int,
+    unfinished: Sequence[str] = (),
+    errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:
     """The record of what was found."""
     return ScaleRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__, torch=torch,
         threads=threads, ways=tuple(map(_way, found)), unfinished=tuple(unfinished),
+        errors=tuple(errors),
     )  # fmt: skip
 
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 from .bars import bar
 from .claim_page import claim_page
+from .faults import FAULT, exit_code
 from .page import kernel_steps, page
 from .records import BrokenFile
 from .runner import check, run
 
 if TYPE_CHECKING:
-    from .catalogue import Catalogue, Source
+    from .catalogue import Broken, Catalogue, Source
     from .checking import Options
     from .ledger import Ledger
     from .runner import Outcome
 
-__all__ = ["show_claim", "show_theorem"]
+__all__ = ["show_claim", "show_sides", "show_theorem"]
 
 
 def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
@@ -27,15 +28,33 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
     from .symbolic.prove import decide
 
     for broken in chosen.broken:
-        return _told(broken.source, broken.error)
+        return _told(broken.source, broken)
     (entry,) = chosen.entries
     with _bar([entry.id]):
         outcome = check(entry.theorem, entry.source, options)
     if isinstance(outcome, BrokenFile):
-        return _told(entry.source, outcome.error)
+        return _told(entry.source, outcome)
     wanted = steps and outcome.verdict != "ill-typed"
     print(page(outcome, kernel_steps(decide(entry.theorem.statement)) if wanted else ()))
-    return 0 if outcome.ok else 1
+    return exit_code([outcome], 0 if outcome.ok else 1)
+
+
+def show_sides(chosen: Catalogue) -> int:
+    """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
+    from .symbolic.expressions.deriving import sides
+    from .symbolic.expressions.printing import entry_lines
+
+    for broken in chosen.broken:
+        return _told(broken.source, broken)
+    (entry,) = chosen.entries
+    statement = entry.theorem.statement
+    print(entry.theorem.title)
+    found = () if statement.code is None else sides(statement, statement.code)
+    for side in found:
+        print("\n".join([side.says] * bool(side.says) + [f"  {t}" for t in entry_lines(side)]))
+    if not found:
+        print("SymPy has no expressions for what is given here")
+    return 0 if found else 1
 
 
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
@@ -48,7 +67,7 @@ def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
         print(claim_page(claim, results))
     for broken in results.broken:
         print(f"attnproof: {broken.file}: {broken.error}", file=sys.stderr)
-    return 0 if results.ok else 1
+    return exit_code([results], 0 if results.ok else 1)
 
 
 @contextmanager
@@ -63,6 +82,8 @@ def _bar(names: Sequence[str]) -> Iterator[Callable[[Outcome], None]]:
         yield lambda _: shown.update(task, advance=1, description=next(coming, ""))
 
 
-def _told(source: Source, error: str) -> int:
-    print(f"attnproof: {source.path}: {error}", file=sys.stderr)
-    return 1
+def _told(source: Source, broken: Broken | BrokenFile) -> int:
+    print(f"attnproof: {source.path}: {broken.error}", file=sys.stderr)
+    if broken.traceback:
+        print(broken.traceback, file=sys.stderr)
+    return FAULT if broken.traceback else 1

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from .symbolic.array import Array
 from .symbolic.claim import Claim, Law
+from .symbolic.concrete import ConcreteClaim, ConcreteLaw
 
 __all__ = ["hypothesis"]
 
@@ -39,10 +41,12 @@ def hypothesis(says: str) -> Callable[[Method], Method]:
 
 def _list_of_claims(name: str, said: Any) -> list[Any]:
     """What a hypothesis returns, as a list; a comparison of arrays is no claim."""
-    one = isinstance(said, Claim | Law)
-    parts = [said] if one else list(said) if isinstance(said, Iterable) else [None]
+    kinds = Claim | Law | ConcreteClaim | ConcreteLaw  # the latter in a run on numpy
+    one = isinstance(said, kinds)
+    many = isinstance(said, Iterable) and not isinstance(said, Array)
+    parts = [said] if one else list(said) if many else [None]
     for part in parts:
-        if not (isinstance(part, Claim | Law) or (isinstance(part, tuple) and len(part) == 2)):
+        if not (isinstance(part, kinds) or (isinstance(part, tuple) and len(part) == 2)):
             raise TypeError(
                 f"the hypothesis {name} returns a list of claims such as at_least(self.slope, 0), "
                 f"or of pairs (left, right) that are equal; got {said!r}"

@@ -124,6 +124,7 @@ def sweep(
 
     from rich.console import Console
 
+    from .faults import FAULT, exit_code, tell_faults
     from .sweeping.table import sweep_table
 
     sweep_table(record, Console())
@@ -131,9 +132,12 @@ def sweep(
         from .output import write_json
 
         print(f"wrote {write_json(record, json)}")
+    tell_faults(record, json)
     if record.unfinished:
         return 130
-    return 0 if record.ok and not chosen.broken else 1
+    ours = any(fault.traceback for fault in chosen.broken)
+    good = record.ok and not chosen.broken
+    return FAULT if ours else exit_code([record], 0 if good else 1)
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -19,7 +19,9 @@ __all__ = ["table_page"]
 NAME = 24  # columns for the name of an encoding
 MEANING = {
     "proved": "proved, for all sizes", "refuted": "refuted by a witness",
-    "measured": "measured only", "undecided": "undecided", "does not apply": "does not apply",
+    "measured": "measured only", "misread": "misread: its code and its term differ",
+    "undecided": "undecided", "does not apply": "does not apply",
+    "internal error": "internal error of attnproof",
 }  # fmt: skip
 IF = "*"
 WIDE = 150  # columns from which the laws are listed in two blocks
@@ -68,7 +70,7 @@ def _sign(cell: CellRecord | None) -> Text:
 
     if cell is None:
         return Text("")
-    mark = IF if cell.under else "!" if cell.error else " "
+    mark = IF if cell.conditions else "!" if cell.error else " "
     return Text(CELL_SIGNS[cell.verdict] + mark, cell_style(cell.verdict))
 
 
@@ -78,8 +80,10 @@ def _legend(record: TableRecord) -> Iterator[Text]:
 
     found = {cell.verdict for cell in record.cells}
     parts = [f"{sign} {MEANING[word]}" for word, sign in CELL_SIGNS.items() if word in found]
-    if any(cell.under for cell in record.cells):
-        parts.insert(1, f"✓{IF} proved under a hypothesis that the card names")
+    if any(cell.conditions for cell in record.cells):
+        parts.insert(1, f"✓{IF} proved under a hypothesis or a condition that the card names")
+    if any(cell.conditions and cell.verdict == "undecided" for cell in record.cells):
+        parts.append(f"?{IF} undecided under a hypothesis that the card names")
     yield Text("   ".join(parts), "dim")
 
 

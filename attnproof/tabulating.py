@@ -10,33 +10,46 @@ from time import perf_counter
 
 from . import __version__
 from .card_records import BrokenEncoding, CellRecord, EncodingRecord, TableRecord, WishRecord
-from .catalogue import failure
 from .described import encoding_record, law_record, source_of
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
-from .evidence import UndecidedEvidence
+from .evidence import InternalErrorEvidence, UndecidedEvidence
+from .faults import broken_by
 from .registry import Home, home
 from .shapes import NotAnEncoding, require_shapes
+from .symbolic.verdict_line import clauses
 
 __all__ = ["Outcome", "Tell", "cell", "tabulate"]
 
 Outcome = CellRecord | BrokenEncoding
 Tell = Callable[[Outcome], None]
 Laws = Sequence[EncodingLaw | str]
+LIMIT = 20.0  # seconds of the thread that a law may take
 
 
-def cell(kind: type[Encoding], law: EncodingLaw, *, numeric: bool = False) -> CellRecord:
+def cell(
+    kind: type[Encoding], law: EncodingLaw, *, numeric: bool = False, limit: float = LIMIT
+) -> CellRecord:
     """The cell of an encoding and a law, with numbers if they are asked for.
 
-    If the code of the encoding raises, the cell is undecided and says what was raised and where.
+    ``limit`` is what the law may take, in seconds of the thread.  If the code of the encoding
+    raises, the cell is undecided and says what was raised and where; an error of attnproof is
+    told as that.
     """
     from .cells import decided
 
     start = perf_counter()
     try:
-        found = decided(kind, law)
+        found = decided(kind, law, limit_seconds=limit)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (one cell stops no other)
-        told, seconds = failure(error, source_of(kind)), perf_counter() - start
+        seconds, broken = perf_counter() - start, broken_by(error, source_of(kind))
+        told = broken["error"]
+        if broken["traceback"]:
+            fault = InternalErrorEvidence(
+                says="", why=told, traceback=broken["traceback"], seconds=seconds
+            )
+            return CellRecord(encoding=kind.id(), law=law.id, verdict=fault.kind, why=told,
+                              evidence=(fault,), seconds=seconds)  # fmt: skip
         why = f"raised {told}"
         return CellRecord(
             encoding=kind.id(), law=law.id, verdict="undecided", why=why, error=told,
@@ -49,14 +62,24 @@ def cell(kind: type[Encoding], law: EncodingLaw, *, numeric: bool = False) -> Ce
     try:
         return measured(kind, law, found)
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        told = failure(error, source_of(kind))
-        return found.model_copy(update={"why": f"{found.why}; not measured: {told}"})
+        broken, more = broken_by(error, source_of(kind)), {}
+        if broken["traceback"]:
+            fault = InternalErrorEvidence(
+                says="",
+                why=f"the numbers: {broken['error']}",
+                traceback=broken["traceback"],
+                seconds=0.0,
+            )
+            more = {"evidence": (*found.evidence, fault)}
+        return found.model_copy(
+            update={"why": f"{found.why}; not measured: {broken['error']}", **more}
+        )
 
 
 def tabulate(
     kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw], *,
     broken: Iterable[BrokenEncoding] = (), jobs: int = 1, numeric: bool = False,
-    tell: Tell | None = None,
+    tell: Tell | None = None, limit: float = LIMIT,
 ) -> TableRecord:  # fmt: skip
     """Decide every law of every encoding.
 
@@ -75,13 +98,12 @@ def tabulate(
         except NotAnEncoding as error:
             wrong.append(BrokenEncoding(name=kind.id(), error=str(error)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one encoding stops no other)
-            told = failure(error, source_of(kind))
-            wrong.append(BrokenEncoding(name=kind.id(), error=told))
+            wrong.append(BrokenEncoding(name=kind.id(), **broken_by(error, source_of(kind))))
     for fault in wrong:
         tell(fault)
     cells: list[CellRecord] = []
     try:
-        for outcome in _cells([kind for kind, _ in described], laws, jobs, numeric):
+        for outcome in _cells([kind for kind, _ in described], laws, jobs, numeric, limit):
             if isinstance(outcome, CellRecord):
                 cells.append(outcome)
             else:
@@ -117,7 +139,7 @@ def _wishes(
     for encoding in encodings:
         own = [c for c in cells if c.encoding == encoding]
         found = {c.law: c.verdict for c in own}
-        under = {c.law: f" if {', and '.join(c.under)}" for c in own if c.under}
+        under = {c.law: f" {', '.join(clauses(c.conditions))}" for c in own if c.conditions}
         for wish in WISHES:
             if asked.issuperset(law for law, _ in wish.laws):
                 known = granted(wish, found)
@@ -140,26 +162,29 @@ def few_collections() -> Iterator[None]:
 
 
 def _cells(
-    kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw], jobs: int, numeric: bool
+    kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw], jobs: int, numeric: bool,
+    limit: float,
 ) -> Iterator[Outcome]:
     """The outcomes, in order, as they come; in processes of their own, encoding by encoding."""
     if jobs == 1 or len(kinds) < 2:
         with few_collections():
             for kind in kinds:
                 for law in laws:
-                    yield cell(kind, law, numeric=numeric)
+                    yield cell(kind, law, numeric=numeric, limit=limit)
         return
     from joblib import Parallel, delayed
 
     from .laws import LAWS
 
     named: Laws = [law.id if law in LAWS else law for law in laws]
-    work = (delayed(_in_worker)(home(kind), kind.id(), named, numeric) for kind in kinds)
+    work = (delayed(_in_worker)(home(kind), kind.id(), named, numeric, limit) for kind in kinds)
     for found in Parallel(n_jobs=jobs, return_as="generator", batch_size=1)(work):
         yield from found
 
 
-def _in_worker(kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool) -> list[Outcome]:
+def _in_worker(
+    kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool, limit: float
+) -> list[Outcome]:
     """The cells of one encoding in a process of its own, which imports its file by itself."""
     from .laws import LAWS
 
@@ -167,7 +192,7 @@ def _in_worker(kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool
         found = kind.load() if isinstance(kind, Home) else kind
     except (Exception, SystemExit) as error:  # noqa: BLE001
         path = kind.path if isinstance(kind, Home) else source_of(kind)
-        return [BrokenEncoding(name=name, error=failure(error, path))]
+        return [BrokenEncoding(name=name, **broken_by(error, path))]
     if numeric:
         import torch
 
@@ -175,4 +200,4 @@ def _in_worker(kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool
     known = {law.id: law for law in LAWS}
     chosen = [known[law] if isinstance(law, str) else law for law in laws]
     with few_collections():
-        return [cell(found, law, numeric=numeric) for law in chosen]
+        return [cell(found, law, numeric=numeric, limit=limit) for law in chosen]

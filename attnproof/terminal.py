@@ -7,8 +7,10 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from .derived_words import derivation
 from .headed import headed
 from .records import MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
+from .symbolic.verdict_line import clauses
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,16 +19,20 @@ if TYPE_CHECKING:
     from .records import DemonstrationRecord, Results
 
 __all__ = [
-    "SIGNS", "against", "compared", "from_store", "numbers", "sign", "style", "summary", "table",
+    "SIGNS", "against", "compared", "conditions", "from_store", "numbers", "sign", "style",
+    "summary", "table",
 ]  # fmt: skip
 
 SIGNS = {
-    "proved": "✓", "refuted": "✗", "ill-typed": "✗", "undecided": "?",
+    "proved": "✓", "refuted": "✗", "ill-typed": "✗", "misread": "≠", "undecided": "?",
+    "internal error": "!",
     "true as written": "✓", "true under a stated correction": "~", "false as written": "✗",
     "not checkable": "–", "reproduced": "✓", "differs": "✗", "failed": "?",
 }  # fmt: skip
 LINE = 300  # characters of a line that speaks against something
-STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "~": "cyan", "–": "dim"}
+STYLES = {
+    "✓": "green", "✗": "magenta", "≠": "red", "?": "yellow", "!": "red", "~": "cyan", "–": "dim",
+}  # fmt: skip
 
 
 def sign(verdict: str) -> str:
@@ -86,14 +92,24 @@ def _verdicts(results: Results) -> Table:
     shown.add_column("verdict", no_wrap=True)
     shown.add_column("its twin", no_wrap=True)
     shown.add_column("steps", justify="right", no_wrap=True)
+    shown.add_column("SymPy", no_wrap=True)
     shown.add_column("numbers", justify="right", no_wrap=True)
     shown.add_column("theorem", overflow="ellipsis")  # in full in the progress
     for subject, records in groupby(results.theorems, lambda record: record.subject):
-        shown.add_row("", "", "", "", Text(subject, "bold"))
+        shown.add_row("", "", "", "", "", Text(subject, "bold"))
         for record in records:
             cells = (Text(*_marked(found)) for found in (record, record.twin))
-            shown.add_row(*cells, _steps(record), numbers(record), record.id)
+            shown.add_row(*cells, _steps(record), _by_sympy(record), numbers(record), record.id)
+            for line in conditions(record):
+                shown.add_row("", "", "", "", "", Text(line, "dim", overflow="fold"))
     return shown
+
+
+def conditions(record: TheoremRecord) -> Iterator[str]:
+    """Under what a theorem is proved, or its twin: a line each, part of the verdict."""
+    for whose, found in (("", record), ("its twin: ", record.twin)):
+        if told := clauses(found.conditions):
+            yield f"{whose}{', '.join(told)}"
 
 
 def _legend(results: Results) -> Iterator[str]:
@@ -101,6 +117,7 @@ def _legend(results: Results) -> Iterator[str]:
     found = [status for record in results.theorems for status in _statuses(record)]
     held = "; numbers: held of all, or violated of all if it is false" if found else ""
     yield f"steps: of the kernel{held}"
+    yield from _also(results)
     if skipped := found.count("skipped"):
         yield f"{skipped} of {len(found)} measurements skipped; `attnproof show ID` says why"
 
@@ -115,6 +132,11 @@ def _marked(found: TheoremRecord | TwinRecord) -> tuple[str, str]:
 def _steps(record: TheoremRecord) -> str:
     steps = sum(e.steps for e in record.evidence if isinstance(e, ProvedEvidence))
     return str(steps) if record.verdict == "proved" else "–"
+
+
+def _by_sympy(record: TheoremRecord) -> str:
+    found = derivation(record.evidence)
+    return found.status if found is not None else "–"
 
 
 def against(results: Results) -> Iterator[str]:
@@ -147,6 +169,15 @@ def summary(results: Results) -> str:
     right = f"{sum(record.ok for record in results.theorems)} as expected in {compared(results)}"
     found = f"{len(counted)} theorem{'s' * (len(counted) != 1)}: {verdicts}"
     return f"{found}; {right}{', ' * bool(wrong)}{wrong}. {results.seconds:.1f} s"
+
+
+def _also(results: Results) -> Iterator[str]:
+    """How many of the proved theorems SymPy derived as well, where it was asked."""
+    proved = [record for record in results.theorems if record.verdict == "proved"]
+    found = [derivation(record.evidence) for record in proved]
+    count = sum(e is not None and e.status == "derived" for e in found)
+    if any(found):
+        yield f"SymPy: {count} of {len(proved)} proved theorems derived as well, at small sizes"
 
 
 def compared(results: Results) -> str:

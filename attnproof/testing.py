@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .card_records import CellRecord, TableRecord
 from .cells import decided
-from .conformance import NotAnEncoding, disagreement, require_encoding
+from .conformance import (
+    Misread,
+    NotAnEncoding,
+    require_encoding,
+    require_numbers,
+    require_read,
+)  # fmt: skip
 from .laws import LAWS
 from .real_code.asserting import (
     CodeBreaksLaw,
@@ -39,6 +45,7 @@ from .real_code.asserting import (
 )  # fmt: skip
 from .registry import BUILT_IN
 from .shapes import require_shapes
+from .symbolic.gate import NotRun
 
 if TYPE_CHECKING:
     from .encoding import Encoding
@@ -52,7 +59,6 @@ __all__ = [
 ]  # fmt: skip
 
 ALWAYS = "travels-with-tokens"
-SEEDS = 3
 
 
 class LawBroken(AssertionError):
@@ -74,18 +80,23 @@ def check_encoding(
     proved under a hypothesis the class declares counts as proved.
 
     Returns the record of what was decided.  Raises :class:`NotAnEncoding` for a class that is
-    none or whose two readings differ, ``ValueError`` for a law that there is not, and
-    :class:`LawBroken` (an ``AssertionError``) for the first law with another verdict: the text
-    has the law, the witness, and a line that shows it again.
+    none, that does not run on numpy, or that is misread, ``ValueError`` for a law that there is
+    not, and :class:`LawBroken` (an ``AssertionError``) for the first law with another verdict: the
+    text has the law, the witness, and a line that shows it again.
     """
     start = perf_counter()
     found = require_encoding(kind)
     wanted = _wanted(found.obeys if laws is None else laws)
     require_shapes(found)
-    for seed in range(SEEDS):
-        told = disagreement(found, seed)
-        if told:
-            raise NotAnEncoding(f"{found.__name__}: {told}")
+    require_numbers(found)
+    try:
+        require_read(found)
+    except (Misread, NotRun) as told:
+        raise NotAnEncoding(str(told)) from told
+    except Exception as error:
+        raise NotAnEncoding(
+            f"{found.__name__} does not run on symbolic arrays: {type(error).__name__}: {error}"
+        ) from error
     cells = []
     for law in LAWS:
         if law.id in wanted:

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from .chains import chain, formula
 from .evidence import Policy
 from .records import (
+    DerivedEvidence,
     Evidence,
     ExactEvidence,
     Formula,
     GivenRecord,
+    InternalErrorEvidence,
     MeasuredEvidence,
+    MisreadEvidence,
     Number,
     PolicyRecord,
     ProvedEvidence,
     RefutedEvidence,
+    SidesRecord,
     SizeRecord,
     Status,
     UndecidedEvidence,
@@ -32,12 +36,15 @@ if TYPE_CHECKING:
     from .numeric.residues.exact import ExactCheck
     from .symbolic.claim import Claim, Instance
     from .symbolic.decision import ClaimDecision, Decision, Witness
+    from .symbolic.expressions.deriving import Derivation
+    from .symbolic.gate import Misreading
     from .symbolic.givens import Given
     from .symbolic.statement import Statement
     from .symbolic.terms import Term
 
 __all__ = [
     "chain",
+    "derived",
     "evidence",
     "exact",
     "formula",
@@ -124,15 +131,27 @@ def _lengths(given: Given) -> tuple[Term, ...]:
 
 
 def evidence(decision: Decision) -> tuple[Evidence, ...]:
-    """What the symbolic side has for each conclusion."""
+    """What the symbolic side has for each conclusion; of a misread statement, where it is."""
+    for claim in decision.claims:
+        if claim.misreading is not None:
+            return (misread(claim.misreading),)
     return tuple(_evidence(claim, decision) for claim in decision.claims)
 
 
 def verdict(decision: Decision) -> Verdict:
     """The verdict of a decision; a word it does not know is refused, not passed on."""
-    if decision.verdict not in ("proved", "refuted", "undecided"):
-        raise ValueError(f"a verdict is proved, refuted or undecided, not {decision.verdict!r}")
+    words = ("proved", "refuted", "misread", "undecided", "internal error")
+    if decision.verdict not in words:
+        raise ValueError(f"a verdict is one of {', '.join(words)}, not {decision.verdict!r}")
     return cast("Verdict", decision.verdict)
+
+
+def misread(found: Misreading) -> MisreadEvidence:
+    """Where the code of a statement and its term part."""
+    return MisreadEvidence(
+        says=found.says, part=found.part, sizes=dict(found.sizes), values=dict(found.values),
+        place=found.place, code=found.code, term=found.term, text=found.text, seconds=0.0,
+    )  # fmt: skip
 
 
 WAYS = {"induction": "induction", "squares": "sum of squares", "inverse": "left inverse"}
@@ -159,6 +178,10 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
             raise ValueError(f"refuted without a witness: {claim.says or claim.claim}")
         return RefutedEvidence(
             says=claim.says, witness=_witness(claim.witness), seconds=claim.seconds
+        )
+    if claim.fault is not None:
+        return InternalErrorEvidence(
+            says=claim.says, why=claim.why, traceback=claim.fault.traceback, seconds=claim.seconds
         )
     return UndecidedEvidence(says=claim.says, why=claim.why, seconds=claim.seconds)
 
@@ -242,6 +265,29 @@ def _policy(judged: Judged) -> PolicyRecord:
         ratio=None if judged.status == "skipped" else _number(judged.ratio),
         told=judged.told,
     )
+
+
+def derived(found: Derivation) -> DerivedEvidence:
+    """What SymPy derived from the code of a statement."""
+    from .symbolic.expressions.printing import short_sides
+
+    return DerivedEvidence(
+        status=found.status,
+        why=found.why,
+        sizes=tuple({name: int(n) for name, n in sizes.items()} for sizes in found.sizes),
+        cases=found.cases,
+        all_cases=found.all,
+        natural=found.natural,
+        sides=tuple(
+            SidesRecord(
+                says=side.says, relation=side.relation,
+                left=Formula(latex=left[1], text=left[0]),
+                right=Formula(latex=right[1], text=right[0]),
+            )
+            for side, left, right in short_sides(found.shown)
+        ),
+        seconds=found.seconds,
+    )  # fmt: skip
 
 
 def exact(checks: Iterable[ExactCheck]) -> tuple[ExactEvidence, ...]:

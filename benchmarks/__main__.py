@@ -17,11 +17,12 @@ from benchmarks.peers import against_peers
 from benchmarks.scale_time import at_scale_cost, exact_cost
 from benchmarks.start_up import start_up
 from benchmarks.sweep_time import two_workers
-from benchmarks.symbolic_time import against_sympy, catalogue_time
+from benchmarks.symbolic_time import against_sympy, catalogue_time, gate_time
 
 TABLES = {
     "start-up": start_up,
     "catalogue": catalogue_time,
+    "gate": gate_time,
     "sympy": against_sympy,
     "equivariance": equivariance_cost,
     "peers": against_peers,

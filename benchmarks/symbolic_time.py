@@ -17,10 +17,11 @@ from rich.table import Table
 
 from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.explicit import explicit
+from attnproof.symbolic.gate import misreading
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.terms import Term
 
-__all__ = ["against_sympy", "catalogue_time"]
+__all__ = ["against_sympy", "catalogue_time", "gate_time"]
 
 
 def catalogue_time() -> Table:
@@ -41,6 +42,29 @@ def catalogue_time() -> Table:
         total, twins = total + took, twins + twin
     table.add_section()
     table.add_row("all", "", "", f"{total:.3f}", f"{twins:.3f}")
+    return table
+
+
+def gate_time() -> Table:
+    """Milliseconds of the thread that comparing a statement's code with its term takes.
+
+    For every theorem and twin of the catalogue, already built: the code run on numpy, its term
+    evaluated, at all sizes that cross.
+    """
+    found: list[tuple[float, str]] = []
+    for entry in load_catalogue().entries:
+        for statement in entry.statements:
+            start = time.thread_time()
+            misreading(statement)
+            found.append((1000 * (time.thread_time() - start), entry.id))
+    found.sort()
+    table = Table("statements", "ms", "of", title="Code beside its term")
+    for says, share in (("half", 0.5), ("nine of ten", 0.9)):
+        table.add_row(f"{says} take at most", f"{found[int(share * len(found))][0]:.1f}", "")
+    table.add_row("the longest takes", f"{found[-1][0]:.1f}", found[-1][1])
+    table.add_row("on average", f"{sum(took for took, _ in found) / len(found):.1f}", "")
+    table.add_section()
+    table.add_row(f"all {len(found)}", f"{sum(took for took, _ in found):.0f}", "")
     return table
 
 

@@ -14,7 +14,7 @@ from .devices import chosen, devices, dtype_named, dtypes_on, matrix_units, tf32
 from .implementations import Implementation, named
 from .measurement import Measurement
 from .measuring import Measuring
-from .parts import at_witness, definitions_of, parts_of
+from .parts import definitions_of, parts_of
 from .scale import scale_named
 
 __all__ = ["ReadingError", "devices", "measure"]
@@ -59,8 +59,9 @@ def measure(
     On CUDA float32 is measured twice, with TF32 off and on, as the profile says.
 
     Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale,
-    design or implementation that is not there, and :class:`ReadingError` at the end if a reading
-    failed.
+    design or implementation that is not there, :class:`~attnproof.symbolic.gate.Misread` for a
+    statement whose code is not what its term says, and :class:`ReadingError` at the end if a
+    reading failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -86,7 +87,7 @@ def measure(
         tasks = Measuring(size, where, seed, expected, deadline, tried, everywhere)
         with tf32(units):
             for says, claim, part in parts_of(statement) if kinds else ():
-                served = definitions_of(at_witness(claim))
+                served = definitions_of(claim.at_witness())
                 able = [i for i in every if not i.replaced or i.serves(served)]
                 try:
                     tasks.claim(part, says, able, kinds)

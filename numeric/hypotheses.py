@@ -3,14 +3,15 @@
 Hypotheses are met in this order.  A product of two givens that is the identity: orthonormal
 columns, or an inverse.  An equation with a given, or a row of one, alone on one side: what it
 says is computed anew from the rounded values of each dtype.  Any other equations: Newton's
-method, at small sizes.  An inequality with a given alone on one side: that side is moved.
+method, at small sizes.  An inequality with a given alone on one side, or in a sum: it is moved.
 Everything else must hold by luck.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.contractions import Contraction, contraction
-from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
@@ -208,16 +209,44 @@ def _in_order(
                 name = str(given.data[0])
                 values[name] = _beyond(values[name], other, sign, room)
                 break
+        else:
+            short = (right - left).clamp(min=0) + (left.abs() + right.abs()) * room
+            for given, factor in (*_parts(claim.left, 1), *_parts(claim.right, -1)):
+                name = str(given.data[0])
+                if given.data[1] in REAL and name in free_to_move:
+                    values[name] = values[name] + _narrowed(short, values[name]) / factor
+                    break
     return values
+
+
+def _parts(t: Term, factor: Fraction | int) -> Iterator[tuple[Term, float]]:
+    """The givens that a side is a sum of, each with the number that it is multiplied by."""
+    if t.op == "var":
+        yield t, float(factor)
+    elif t.op in ("broadcast", "new axis"):
+        yield from _parts(t.args[0], factor)
+    elif t.op == "add":
+        for part in t.args:
+            yield from _parts(part, factor)
+    elif t.op == "mul" and len(t.args) == 2:
+        for number, other in (t.args, t.args[::-1]):
+            literal = number_of(number.args[0] if number.op == "broadcast" else number)
+            if literal:
+                yield from _parts(other, factor * literal)
+
+
+def _narrowed(far: Tensor, value: Tensor) -> Tensor:
+    """The largest of what is added over the axes along which a value is repeated."""
+    while far.ndim > value.ndim:
+        far = far.amax(0)
+    for axis, n in enumerate(value.shape):
+        if n == 1 and far.shape[axis] > 1:
+            far = far.amax(axis, keepdim=True)
+    return far
 
 
 def _beyond(value: Tensor, other: Tensor, sign: int, room: float) -> Tensor:
     """The value, moved up (down) by as much as it needs and a share of the size of both."""
-    extreme = other * sign
-    while extreme.ndim > value.ndim:
-        extreme = extreme.amax(0)
-    for axis, n in enumerate(value.shape):
-        if n == 1 and extreme.shape[axis] > 1:
-            extreme = extreme.amax(axis, keepdim=True)
+    extreme = _narrowed(other * sign, value)
     more = (value.abs() + extreme.abs()) * room
     return torch.maximum(value * sign, extreme + more) * sign

@@ -18,7 +18,7 @@ from .existence import search
 from .holding import Unsatisfiable
 from .implementations import DoesNotFit, Implementation
 from .measurement import Measurement
-from .parts import again, at_witness, drawn
+from .parts import again, drawn
 from .run import run
 from .scale import Scale, scale_named, sizes_of
 from .speaking import beyond_range, contradicted, merged, tasks_of
@@ -67,6 +67,8 @@ class Measuring:
         claim = part.claims[says]
         try:
             if claim.relation == "exists" and claim.witness is None:
+                if claim.inner != "=":
+                    raise DoesNotFit("only equations are solved for an unknown; name a witness")
                 self.results.append(_search(part, says, claim, self.seed))
                 return
             task = self.task(part)
@@ -132,7 +134,7 @@ class Measuring:
             why = task.unrounded(dtype)
             if why is not None:
                 raise DoesNotFit(why)
-            read = at_witness(task.statement.claims[says])
+            read = task.statement.claims[says].at_witness()
             with one_thread(task):
                 found = run(task, says, read, implementation, dtype)
             name = task.scale.design.name
@@ -210,8 +212,8 @@ class Measuring:
                 calm = self.run(calmer, says, implementation, dtype)
                 if calm.status != "non-finite":
                     return replace(calm, reason=" ".join(filter(None, (calm.reason, told))))
-        relation = task.statement.claims[says].relation
-        if self.expected != "refuted" or found.status != "held" or relation in ("=", "exists"):
+        relation = task.statement.claims[says].compared
+        if self.expected != "refuted" or found.status != "held" or relation == "=":
             return found
         if relation == "!=":
             return replace(found, status="skipped", reason=RARELY_EQUAL)

@@ -9,9 +9,10 @@ from math import prod
 import torch
 
 from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.gate import require_read
 from attnproof.symbolic.laws import opened
 from attnproof.symbolic.statement import Statement
-from attnproof.symbolic.terms import Term, postorder, substitute
+from attnproof.symbolic.terms import Term, postorder
 
 from .holding import Unsatisfiable
 from .residues.work import work
@@ -19,7 +20,7 @@ from .scale import Scale, depths, scale_named, sizes_of
 from .task import Task
 from .torch_reading import TorchReading
 
-__all__ = ["again", "at_witness", "definitions_of", "drawn", "parts_of"]
+__all__ = ["again", "definitions_of", "drawn", "parts_of"]
 
 WORK = 1 << 27
 """The entries computed for some rows of one side, 256 multiplications counted as one."""
@@ -29,7 +30,13 @@ FEW_STEPS = 4  # where an equation speaks of stacks: deeper, it is hardly ever s
 
 
 def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
-    """Each claim with a statement that holds it; its further variables are givens there."""
+    """Each claim with a statement that holds it; its further variables are givens there.
+
+    Everything that is measured of a statement starts here, so here one that is misread is refused
+    (:class:`~attnproof.symbolic.gate.Misread`); what comes out is made of terms alone.
+    """
+    require_read(statement)
+    statement = replace(statement, code=None)
     plain = {says: c for says, c in statement.claims.items() if not c.variables}
     shared = replace(statement, claims=plain)
     told = (*(t for pair in statement.assume for t in pair), *(
@@ -70,7 +77,7 @@ def again(task: Task) -> Task:
 def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
     """Whether some claim needs too much of a large intermediate, sampled or not."""
     reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
-    for claim in map(at_witness, statement.claims.values()):
+    for claim in map(Claim.at_witness, statement.claims.values()):
         lengths = reading.lengths(claim.left)
         first = next((k for k, n in enumerate(lengths) if n > scale.rows), None)
         wanted = tuple(scale.rows if k == first else None for k in range(len(lengths)))
@@ -78,7 +85,7 @@ def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -
             if side.ndim == len(wanted) and work(side, sizes, wanted) > WORK:
                 return True
     whole = [
-        side for claim in map(at_witness, statement.claims.values())
+        side for claim in map(Claim.at_witness, statement.claims.values())
         if max(reading.lengths(claim.left), default=1) <= scale.rows for side in _sides(claim)
     ]  # fmt: skip
     return any(
@@ -95,18 +102,6 @@ def _products(reading: TorchReading, side: Term) -> int:
         ),
         default=0,
     )  # fmt: skip
-
-
-def at_witness(claim: Claim) -> Claim:
-    """An equation: that of the claim, with the witness in the place of the unknown."""
-    if claim.relation != "exists" or claim.witness is None:
-        return claim
-    assert claim.variable is not None
-    assert claim.right is not None
-    left, right = (
-        substitute(side, claim.variable, claim.witness) for side in (claim.left, claim.right)
-    )
-    return Claim("=", left, right)
 
 
 def _sides(claim: Claim) -> tuple[Term, ...]:

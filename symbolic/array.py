@@ -1,26 +1,37 @@
 """Symbolic arrays: statements are written with them as with any array library.
 
-``Array`` follows the Python array API standard as far as terms reach: ``+ - * / ** @``,
-comparisons, ``.mT``, indexing with slices, ``None``, integers and index arrays.  The functions
-of its namespace are in ``namespace.py``.  Axis lengths are terms, and two axes that must agree
-and do not are named in the error.
+``Array`` follows the Python array API standard as far as terms reach, and nothing else: ``+ - * /
+// % ** @``, comparisons, ``& | ^ ~``, ``.mT``, indexing with slices, ``None``, integers and index
+arrays.  The functions of its namespace are in ``namespace.py``, what it refuses in ``foreign.py``.
+Axis lengths are terms, and two axes that must agree and do not are named in the error.
 """
 
 from __future__ import annotations
 
+import numbers as python_numbers
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from math import isnan
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from .dtypes import DType, dtype_of
+from .foreign import ArrayApiOnly, hint
 from .scalars import (
+    MINUS_INFINITY,
     ONE,
+    ZERO,
     add,
+    always_less,
     boolean,
+    integer,
+    is_count,
     is_truth,
     mul,
     num,
     number_of,
     power,
+    split_integer,
     unary,
 )  # fmt: skip
 from .terms import Term, make
@@ -28,15 +39,18 @@ from .terms import Term, make
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Array", "AxisMismatch", "as_array", "broadcast_shapes", "broadcast_to", "numbers"]
+__all__ = [
+    "Array", "AxisMismatch", "as_array", "axis_at", "broadcast_shapes", "broadcast_to", "numbers",
+    "truths",
+]  # fmt: skip
 
 
 class AxisMismatch(TypeError):
     """Two axes that must have one length have two; the text names both."""
 
 
-class Array:
-    """An array-valued term with the operators of an array library.
+class Array(ArrayApiOnly):
+    """An array-valued term with the operators of the array API.
 
     >>> from attnproof.symbolic.givens import real, sizes
     >>> n, d = sizes("n d")
@@ -46,39 +60,37 @@ class Array:
     """
 
     __slots__ = ("term",)
-    __array_priority__ = 1000
+    term: Term
 
-    dtype = None
     device = None
 
     def __init__(self, term: Term) -> None:
-        self.term = term
+        object.__setattr__(self, "term", term)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(
+            f"a symbolic array cannot be changed (tried to set {name!r}); make another with xp"
+        )
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Term]]:
+        return type(self), (self.term,)
 
     def __repr__(self) -> str:
         return repr(self.term)
 
-    def __bool__(self) -> bool:
-        raise TypeError("a symbolic array has no truth value; use where(condition, a, b), not if")
-
-    __hash__ = object.__hash__
-
-    def __getattr__(self, name: str) -> Any:
-        from . import namespace
-
-        hint = ""
-        if name in namespace.__all__:
-            hint = f"; write xp.{name}(x, ..) with xp = array_namespace(x)"
-        raise AttributeError(f"a symbolic array has no method {name!r}{hint}")
-
-    @classmethod
-    def __torch_function__(cls, func: Any, *_: Any) -> Any:
-        name = getattr(func, "__name__", "this function")
+    def __hash__(self) -> NoReturn:
         raise TypeError(
-            f"torch.{name} was given a symbolic array; write xp.{name}(..) with "
-            "xp = array_namespace(x) from array_api_compat, and the line runs on both"
+            f"a symbolic array is no key, and {self!r} is one: no number in a dict or a set would "
+            "be found equal to it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), and x == a "
+            "for x in {a}; a function that takes it goes without functools.cache"
         )
 
-    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"a symbolic array has no method {name!r}; {hint(name)}")
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         from . import namespace
 
         return namespace
@@ -99,6 +111,16 @@ class Array:
         return self.term.ndim
 
     @property
+    def size(self) -> Array:
+        """The number of entries."""
+        return Array(integer(mul(ONE, *self.term.shape)))
+
+    @property
+    def dtype(self) -> DType:
+        """What it holds by its form: float64 (real numbers), int64 (whole ones) or bool."""
+        return dtype_of(self.term)
+
+    @property
     def mT(self) -> Array:
         """The last two axes exchanged."""
         if self.ndim < 2:
@@ -106,32 +128,46 @@ class Array:
         order = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
         return Array(permuted(self.term, order))
 
-    T = mT
+    @property
+    def T(self) -> Array:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise AxisMismatch(
+                f".T is for two axes; {self!r} has {self.ndim}: write .mT for the last two "
+                "exchanged, or xp.permute_dims(x, axes)"
+            )
+        return self.mT
 
     def reshape(self, *shape: Any) -> Array:
         """The entries in row-major order under other axis lengths of the same product."""
         from .namespace import reshape
 
-        return reshape(self, shape)
-
-    __array_ufunc__ = None  # numpy's functions do not know terms; xp = array_namespace(x) does
+        together = len(shape) == 1 and isinstance(shape[0], tuple | list)
+        return reshape(self, shape[0] if together else shape)
 
     def __abs__(self) -> Array:
+        numbers(self)
         return Array(unary("abs", self.term))
+
+    def __pos__(self) -> Array:
+        numbers(self)
+        return self
+
+    def __neg__(self) -> Array:
+        if self.term is MINUS_INFINITY:
+            raise TypeError("+inf is no number here; what is hidden from a maximum is -xp.inf")
+        return self * -1
 
     def __add__(self, other: Any) -> Array:
         return _pairwise(add, self, other)
 
     __radd__ = __add__
 
-    def __neg__(self) -> Array:
-        return self * -1
-
     def __sub__(self, other: Any) -> Array:
-        return self + as_array(other) * -1
+        return self + -as_array(other)
 
     def __rsub__(self, other: Any) -> Array:
-        return as_array(other) + self * -1
+        return as_array(other) + -self
 
     def __mul__(self, other: Any) -> Array:
         return _pairwise(mul, self, other)
@@ -142,72 +178,96 @@ class Array:
     def __truediv__(self, other: Any) -> Array:
         return self * as_array(other) ** -1
 
-    def __floordiv__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "floor_divide"), self, other)
-
-    def __rfloordiv__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "floor_divide"), other, self)
-
-    def __mod__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "remainder"), self, other)
-
-    def __rmod__(self, other: Any) -> Array:
-        return _pairwise(partial(boolean, "remainder"), other, self)
-
     def __rtruediv__(self, other: Any) -> Array:
         return as_array(other) * self**-1
 
+    def __floordiv__(self, other: Any) -> Array:
+        return _divided("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Array:
+        return _divided("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Array:
+        return _divided("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Array:
+        return _divided("remainder", other, self)
+
     def __pow__(self, exponent: Any) -> Array:
-        value = number_of(exponent.term) if isinstance(exponent, Array) else None
-        if value is not None:
-            exponent = int(value) if value.denominator == 1 else float(value)
-        if not isinstance(exponent, Array) and exponent in (0.5, -0.5):
+        numbers(self)
+        to = as_array(exponent)
+        times = number_of(to.term)
+        if times is None or (times.denominator != 1 and times not in (HALF, -HALF)):
+            return _exponential(self, to)
+        if times.denominator != 1:
             root = Array(unary("sqrt", self.term))
-            return root if exponent > 0 else root**-1
-        if not isinstance(exponent, int):
-            return _exponential(self, as_array(exponent))
+            return root if times > 0 else root**-1
+        if not times:
+            return broadcast_to(as_array(1), self.axes)
         value = number_of(self.term)
-        if value is not None and (value or exponent > 0):
-            return Array(num(value**exponent))
-        return Array(power(self.term, exponent))
+        if value is not None and (value or times > 0):
+            return Array(num(value ** int(times)))
+        return Array(power(self.term, int(times)))
 
     def __rpow__(self, base: Any) -> Array:
         return as_array(base) ** self
 
-    def __matmul__(self, other: Array) -> Array:
+    def __matmul__(self, other: Any) -> Array:
         return matmul(self, as_array(other))
 
+    def __rmatmul__(self, other: Any) -> Array:
+        return matmul(as_array(other), self)
+
     def __lt__(self, other: Any) -> Array:
-        return _compare("less", self, other)
+        return _pairwise(partial(boolean, "less"), self, other)
 
     def __le__(self, other: Any) -> Array:
-        return _compare("less_equal", self, other)
+        return _pairwise(partial(boolean, "less_equal"), self, other)
 
     def __gt__(self, other: Any) -> Array:
-        return _compare("less", other, self)
+        return _pairwise(partial(boolean, "less"), other, self)
 
     def __ge__(self, other: Any) -> Array:
-        return _compare("less_equal", other, self)
+        return _pairwise(partial(boolean, "less_equal"), other, self)
 
     def __eq__(self, other: object) -> Array:  # type: ignore[override]
-        return _compare("equal", self, other)
+        x, y = self, as_array(other)
+        if is_truth(x.term) != is_truth(y.term):
+            raise TypeError(
+                f"{x!r} == {y!r} compares truth values with numbers; write xp.astype(.., ..)"
+            )
+        return _together(partial(boolean, "equal"), x, y)
 
     def __ne__(self, other: object) -> Array:  # type: ignore[override]
-        return ~_compare("equal", self, other)
+        return ~(self == other)
 
     def __and__(self, other: Any) -> Array:
-        return _compare("and", self, other)
+        return _connected("and", self, other)
+
+    __rand__ = __and__
 
     def __or__(self, other: Any) -> Array:
-        return _compare("or", self, other)
+        return _connected("or", self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Array:
+        both = as_array(other)
+        return (self & ~both) | (both & ~self)
+
+    __rxor__ = __xor__
 
     def __invert__(self) -> Array:
+        truths(self)
         return Array(boolean("not", self.term))
 
     def __getitem__(self, key: Any) -> Array:
         from .indexing import indexed
 
         return indexed(self.term, key)
+
+
+HALF = Fraction(1, 2)
 
 
 def _exponential(base: Array, exponent: Array) -> Array:
@@ -223,16 +283,52 @@ def _exponential(base: Array, exponent: Array) -> Array:
 
 
 def as_array(value: Any) -> Array:
-    """An array, a term, or a number as an array."""
+    """An array, a term, or a number as an array; a float means the number that its bits are.
+
+    Raises ``TypeError`` for what is none: a truth value of Python, NaN, +inf, a list.
+    """
     if isinstance(value, Array):
         return value
     if isinstance(value, Term):
         return Array(value)
-    if isinstance(value, bool) or not isinstance(value, int | Fraction | float):
-        raise TypeError(f"expected an array or a number, got {type(value).__name__}: {value!r}")
-    if value == float("-inf"):
-        return Array(make("minus infinity"))
-    return Array(num(Fraction(value)))
+    if isinstance(value, bool):
+        raise TypeError(f"{value} is no number; write {int(value)}, or a comparison of arrays")
+    if isinstance(value, python_numbers.Integral):
+        return Array(num(int(value)))
+    if isinstance(value, Fraction):
+        return Array(num(value))
+    if not isinstance(value, python_numbers.Real) or float(value) != value:
+        if isinstance(value, python_numbers.Real) and isnan(value):
+            raise TypeError("NaN is no number: state the line where it has a value")
+        raise TypeError(
+            f"expected an array or a number, got {type(value).__name__}: {value!r}"
+            + ("; write xp.stack(..), or rows(n, lambda i: ..)" if _is_many(value) else "")
+        )
+    if float(value) == float("inf"):
+        raise TypeError("+inf is no number here; what is hidden from a maximum is -xp.inf")
+    if float(value) == float("-inf"):
+        return Array(MINUS_INFINITY)
+    return Array(num(Fraction(float(value))))
+
+
+def _is_many(value: object) -> bool:
+    return isinstance(value, list | tuple | range) or type(value).__module__ in ("numpy", "torch")
+
+
+def axis_at(axis: Any, ndim: int) -> int:
+    """An axis counted from the front.  Raises for one that is no integer, or is not there.
+
+    >>> axis_at(-1, 3)
+    2
+    """
+    if isinstance(axis, bool | Array) or not isinstance(axis, python_numbers.Integral):
+        raise TypeError(f"an axis is an integer, not {type(axis).__name__}: {axis!r}")
+    place = int(axis)
+    if not -ndim <= place < ndim:
+        raise IndexError(
+            f"there is no axis {axis} of {ndim}; axes are numbered from {-ndim} to {ndim - 1}"
+        )
+    return place % ndim
 
 
 def permuted(term: Term, order: tuple[int, ...]) -> Term:
@@ -280,20 +376,46 @@ def numbers(*arrays: Array) -> None:
             raise TypeError(f"{a!r} holds truth values; write xp.astype(.., ..) to count with them")
 
 
-def _pairwise(build: Any, a: Any, b: Any) -> Array:
-    x, y = as_array(a), as_array(b)
-    if build in (add, mul):
-        numbers(x, y)
+def truths(*arrays: Array) -> None:
+    """Refuse numbers where truth values are wanted."""
+    for a in arrays:
+        if not is_truth(a.term):
+            raise TypeError(f"{a!r} holds numbers, not truth values; compare it, such as x > 0")
+
+
+Build = Callable[[Term, Term], Term]
+
+
+def _together(build: Build, x: Array, y: Array) -> Array:
     shape = broadcast_shapes(x.axes, y.axes)
     return Array(build(broadcast_to(x, shape).term, broadcast_to(y, shape).term))
 
 
-def _compare(op: str, a: Any, b: Any) -> Array:
-    return _pairwise(lambda x, y: boolean(op, x, y), a, b)
+def _pairwise(build: Build, a: Any, b: Any) -> Array:
+    x, y = as_array(a), as_array(b)
+    numbers(x, y)
+    return _together(build, x, y)
+
+
+def _connected(op: str, a: Any, b: Any) -> Array:
+    x, y = as_array(a), as_array(b)
+    truths(x, y)
+    return _together(partial(boolean, op), x, y)
+
+
+def _divided(op: str, a: Any, b: Any) -> Array:
+    """⌊a/b⌋ or the rest; of lengths, such as 2·B by 2, worked out."""
+    x, y = as_array(a), as_array(b)
+    if is_count(x.term) and is_count(y.term) and always_less(ZERO, y.term):
+        quotient, rest = split_integer(x.term, y.term)
+        left = number_of(rest)
+        if left is not None and left >= 0 and always_less(rest, y.term):
+            return Array(quotient if op == "floor_divide" else rest)
+    return _pairwise(partial(boolean, op), x, y)
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """The matrix product; leading axes are broadcast."""
+    """The matrix product; leading axes are broadcast, and a vector has none."""
     numbers(x, y)
     if not (x.ndim and y.ndim):
         raise AxisMismatch(f"@ needs arrays with axes; shapes {x.axes} and {y.axes}")
@@ -304,8 +426,10 @@ def matmul(x: Array, y: Array) -> Array:
             f"of length {other!r}; they must be the same size (a transpose missing?)"
         )
     if x.ndim > 2 or y.ndim > 2:
-        if min(x.ndim, y.ndim) < 2:
-            raise AxisMismatch("@ with leading axes needs at least two axes on both sides")
+        if x.ndim == 1:
+            return matmul(x[None, :], y)[..., 0, :]
+        if y.ndim == 1:
+            return matmul(x, y[:, None])[..., 0]
         batch = broadcast_shapes(x.axes[:-2], y.axes[:-2])
         x, y = (broadcast_to(a, (*batch, *a.axes[-2:])) for a in (x, y))
     shape = (*x.axes[:-1], *y.axes[y.ndim - 1 :]) if y.ndim > 1 else x.axes[:-1]

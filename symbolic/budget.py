@@ -1,6 +1,10 @@
 """How long something may be looked for.
 
-The time is that of the thread that looks, so that a busy machine decides nothing.
+The time is that of the thread that looks, so that a busy machine decides nothing.  A limit inside a
+limit ends with the outer one, so that one limit holds for a law, a cell or an equation as a whole:
+its proof, its witness, what is supposed for it and what is computed on the way.  Nothing is
+interrupted: each loop that may be long asks :func:`spend`, and what cannot ask (one operation on
+polynomials, one call of a user's code) is kept small by those who call it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from contextvars import ContextVar
 from math import inf
 from time import perf_counter, thread_time
 
-__all__ = ["Budget", "OutOfTime", "spend", "within"]
+__all__ = ["Budget", "OutOfTime", "left", "now", "spend", "within"]
 
 
 class OutOfTime(Exception):
@@ -19,26 +23,47 @@ class OutOfTime(Exception):
 
 
 class Budget:
-    """So many seconds of this thread, from now on; a part of another budget ends with it."""
+    """So many seconds of this thread, from now on; a part of another budget ends with it.
+
+    ``ends`` is read on the thread's clock.
+
+    >>> Budget(10, whole=Budget(0)).over
+    True
+    """
 
     def __init__(self, seconds: float, whole: Budget | None = None) -> None:
-        self.seconds, self.whole = seconds, whole
-        self._wall, self._own = perf_counter() + seconds, thread_time() + seconds
+        self.seconds = seconds
+        own, wall = thread_time(), perf_counter()
+        self.ends: float = own + seconds if whole is None else min(own + seconds, whole.ends)
+        self._wall = wall + (self.ends - own)
 
     @property
     def over(self) -> bool:
-        """Whether the time is over; the thread's clock, which is dear, is asked when it may be."""
-        if self.whole is not None and self.whole.over:
-            return True
-        return perf_counter() >= self._wall and thread_time() >= self._own
+        """Whether the time is over.
+
+        The thread's clock is dear, and never faster than the other: it is asked only when all that
+        was left at the last look may have gone by.
+        """
+        wall = perf_counter()
+        if wall < self._wall:
+            return False
+        self._wall = wall + (self.ends - thread_time())
+        return self._wall <= wall
+
+    @property
+    def left(self) -> float:
+        """Seconds of the thread that are left, of this budget and of what it is a part of."""
+        return max(0.0, self.ends - thread_time())
 
 
 _now: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def within(seconds: float = inf) -> Iterator[None]:
+def within(limit: float | Budget = inf) -> Iterator[None]:
     """Let what is done here look for a proof so long; never longer than a limit around it.
+
+    ``limit`` is in seconds, or a budget that runs already.
 
     >>> with within(0):
     ...     spend()
@@ -46,11 +71,29 @@ def within(seconds: float = inf) -> Iterator[None]:
         ...
     attnproof.symbolic.budget.OutOfTime: no proof was found in 0 seconds
     """
-    token = _now.set(Budget(seconds, _now.get()))
+    token = _now.set(limit if isinstance(limit, Budget) else Budget(limit, _now.get()))
     try:
         yield
     finally:
         _now.reset(token)
+
+
+def now() -> Budget | None:
+    """The budget in force here, for a search that ends by itself when it is over."""
+    return _now.get()
+
+
+def left(most: float = inf) -> float:
+    """The seconds that may be spent here, at most these.
+
+    >>> with within(0):
+    ...     left(5)
+    0.0
+    >>> left(5)
+    5
+    """
+    budget = _now.get()
+    return most if budget is None else min(most, budget.left)
 
 
 def spend() -> None:

@@ -7,27 +7,36 @@
 ``>``        every entry of left − right is greater than 0
 ``>=``       every entry of left − right is at least 0
 ``!=``       the arrays differ: in some entry at least
-``exists``   some array ``variable``, not depending on ``free_of``, makes left = right
+``exists``   some array ``variable``, not depending on ``free_of``, puts left and right into
+             the relation ``inner``, one of those above
 ===========  ======================================================================
+
+What a binder binds (``for_all``, ``exists``) is a variable of its own, equal to nothing that the
+body finds outside, whatever it is called: it gets the author's name when the body is done, with a
+prime where something else in the body has that name.  So it cannot be taken for a given, nor kept
+and used elsewhere.
 
 Everything else in a claim is advice to the prover, which the kernel does not believe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
+from .concrete import either
 from .givens import Given
 from .scalars import integer, is_truth
-from .terms import Term, bind, instantiate, make
+from .terms import Own, Term, bind, free, instantiate, make, postorder, substitute
 
 __all__ = [
-    "Claim", "Instance", "Law", "Link", "all_positive", "at_least", "chain", "differ", "equal",
-    "exists", "for_all", "greater", "iterate", "over", "rows",
+    "Claim", "Instance", "Law", "Link", "all_positive", "at_least", "chain", "counted_anew",
+    "differ", "equal", "exists", "for_all", "greater", "iterate", "over", "rows",
 ]  # fmt: skip
 
 
@@ -41,7 +50,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Claim:
-    """One conclusion; see the table of relations above.
+    """One conclusion; see the table of relations above.  ``compared`` is that of left and right.
 
     ``links`` is the author's chain: from left to right for "=", from left − right to a form with
     a visible sign for ">" and ">=", and for "!=" numbers that would all be equal if left were
@@ -63,6 +72,43 @@ class Claim:
     by: str = ""
     on: Term | None = None
     using: tuple[Instance, ...] = ()
+    inner: str = "="
+
+    @property
+    def compared(self) -> str:
+        """The relation of left and right; of an existence, the one that the array solves."""
+        return self.inner if self.relation == "exists" else self.relation
+
+    def at_witness(self) -> Claim:
+        """What an existence says of its witness; any other claim, and one without, as it is."""
+        if self.relation != "exists" or self.variable is None or self.witness is None:
+            return self
+        x, value = self.variable, self.witness
+        plain = replace(
+            self, relation=self.inner, inner="=", variable=None, witness=None, free_of=()
+        )
+        return plain.moved(lambda t: substitute(t, x, value))
+
+    def terms(self) -> tuple[Term, ...]:
+        """All terms in which it is said, and in which it is to be shown; not those of facts."""
+        found = (self.left, self.right, *(k.term for k in self.links), self.variable, self.witness,
+                 *self.free_of, self.apart, self.on)  # fmt: skip
+        return tuple(t for t in found if t is not None)
+
+    def moved(self, move: Callable[[Term], Term]) -> Claim:
+        """The claim with every term of it, those of its facts included, moved."""
+
+        def maybe(term: Term | None) -> Term | None:
+            return None if term is None else move(term)
+
+        return replace(
+            self, left=move(self.left), right=maybe(self.right),
+            links=tuple(Link(k.reason, move(k.term)) for k in self.links),
+            variable=maybe(self.variable), witness=maybe(self.witness),
+            free_of=tuple(map(move, self.free_of)), apart=maybe(self.apart), on=maybe(self.on),
+            variables=tuple((name, given.moved(move)) for name, given in self.variables),
+            using=tuple(fact.moved(move) for fact in self.using),
+        )  # fmt: skip
 
     def with_facts(self, *facts: Instance | Law) -> Claim:
         """The claim, to be shown with hypotheses or earlier conclusions at hand."""
@@ -83,11 +129,13 @@ class Claim:
         return replace(self, by="inverse")
 
 
+@either
 def equal(left: Any, right: Any) -> Claim:
     """left = right, entry by entry."""
     return chain(left, ("", right))
 
 
+@either
 def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
     """first = ... = last, each step with its reason."""
     a = as_array(first)
@@ -108,16 +156,19 @@ def _links(first: Array, steps: tuple[tuple[str, Any], ...]) -> tuple[Link, ...]
     return tuple(links)
 
 
+@either
 def all_positive(array: Any) -> Claim:
     """Every entry is greater than zero."""
     return Claim(">", as_array(array).term)
 
 
+@either
 def greater(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
     """left > right, entry by entry; the steps lead from left − right to a form that shows it."""
     return _ordered(">", left, right, steps)
 
 
+@either
 def at_least(left: Any, right: Any, *steps: tuple[str, Any]) -> Claim:
     """left >= right, entry by entry; the steps lead from left − right to a form that shows it."""
     return _ordered(">=", left, right, steps)
@@ -130,13 +181,14 @@ def _ordered(relation: str, left: Any, right: Any, steps: tuple[tuple[str, Any],
     return Claim(relation, a.term, b.term, _links(a - b, steps))
 
 
+@either
 def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
     """left and right are not equal: not in every entry.
 
     Two numbers need no more if their difference is visibly not 0, or ``first`` is that
     difference in a form where it is.  Arrays need a contradiction: numbers ``first`` = ... =
     last, (reason, number) each, which follow from left = right; the final step is a number
-    alone, first − last in a form that is visibly not 0.
+    alone, first − last in a form that is visibly not 0.  A hypothesis needs none of this.
 
     >>> from attnproof.symbolic.givens import real
     >>> x = real().named("x")
@@ -146,31 +198,97 @@ def differ(left: Any, right: Any, first: Any = None, *steps: Any) -> Claim:
     a, b = as_array(left), as_array(right)
     shape = broadcast_shapes(a.axes, b.axes)
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
-    if first is None or not steps:
-        if shape:
-            raise TypeError(
-                "differ of arrays wants a contradiction: numbers first, (reason, next), .. that "
-                "follow from left = right, and at last a form of first − last that is not 0"
-            )
-        form = a - b if first is None else as_array(first)
-        return Claim("!=", a.term, b.term, (Link("", a.term), Link("", b.term)), apart=form.term)
-    start, apart = as_array(first), as_array(steps[-1])
-    links = (Link("", start.term), *_links(start, steps[:-1]))
-    return Claim("!=", a.term, b.term, links, apart=apart.term)
+    if steps:
+        start, apart = as_array(first), as_array(steps[-1])
+        links = (Link("", start.term), *_links(start, steps[:-1]))
+        return Claim("!=", a.term, b.term, links, apart=apart.term)
+    if shape:
+        if first is not None:
+            raise TypeError(f"{NO_CONTRADICTION}; there is no step after {first!r}")
+        return Claim("!=", a.term, b.term)
+    form = a - b if first is None else as_array(first)
+    return Claim("!=", a.term, b.term, (Link("", a.term), Link("", b.term)), apart=form.term)
 
 
+NO_CONTRADICTION = (
+    "that arrays differ is shown by a contradiction: differ(left, right, first, (reason, next), "
+    ".., form) with numbers that follow from left = right, and at last a form of first − last "
+    "that is not 0"
+)
+_INNER = ("=", "!=", ">", ">=")
+
+
+@either
 def exists(
     variable: Given, name: str, body: Callable[[Array], Claim], *, witness: Any = None,
     free_of: tuple[Array, ...] = (),
 ) -> Claim:  # fmt: skip
-    """Some array of that kind, not depending on ``free_of``, satisfies the equation."""
-    unknown = variable.named(name)
-    claim = body(unknown)
-    value = None if witness is None else as_array(witness).term
-    return Claim(
-        "exists", claim.left, claim.right, claim.links, unknown.term, value,
-        tuple(a.term for a in free_of),
+    """Some array of that kind, not depending on ``free_of``, satisfies what ``body`` claims.
+
+    An equation, an inequality or a difference; it is shown by the witness as it would be by itself,
+    with the steps and facts of its author.  Raises ``TypeError`` for anything else.
+
+    >>> from attnproof.symbolic.givens import real
+    >>> x = real().named("x")
+    >>> exists(real(), "z", lambda z: greater(z, x), witness=x + 1)
+    ... # doctest: +ELLIPSIS
+    Claim(relation='exists', left=z, right=x, ...)
+    """
+    if variable.kind == "function":
+        raise TypeError(f"an array is said to exist; {name} is a function")
+    unknown: Array = variable.named(Own(name))
+    claim = _conclusion("exists", body(unknown))
+    if claim.relation not in _INNER or claim.variables:
+        said = "for_all" if claim.variables else claim.relation
+        raise TypeError(
+            f"exists wants an equation, an inequality or a difference of {name}; its body returned "
+            f"{said}(..): put for_all outside, and name two arrays that exist as parts of one"
+        )
+    value = None if witness is None else as_array(witness)
+    if value is not None and value.axes != unknown.axes:
+        raise AxisMismatch(f"{name} has shape {unknown.shape}, and its witness {value.shape}")
+    whole = replace(
+        claim, relation="exists", inner=claim.relation, variable=unknown.term,
+        witness=None if value is None else value.term, free_of=tuple(a.term for a in free_of),
     )  # fmt: skip
+    return _named(whole, {name: (variable, unknown.term)})[0]
+
+
+def _conclusion(binder: str, found: Any) -> Claim:
+    """What the body of a binder claims.  Raises ``TypeError`` for what is no one claim."""
+    if isinstance(found, Law):
+        return found.claim
+    if not isinstance(found, Claim):
+        raise TypeError(
+            f"the body of {binder} returns one conclusion, such as equal(..), at_least(..) or "
+            f"differ(..); this one returned {type(found).__name__}"
+        )
+    return found
+
+
+def _named(
+    claim: Claim, bound: Mapping[str, tuple[Given, Term]]
+) -> tuple[Claim, tuple[tuple[str, Given], ...]]:
+    """The claim with what is bound in it under the author's names, a prime where one is taken."""
+    own = {term for _, term in bound.values()}
+    taken = {name for name, _ in claim.variables}
+    for term in claim.terms():
+        taken |= {str(_name_of(v)) for v in free(term) - own}
+        taken |= {str(t.data[0]) for t in postorder(term) if t.op == "call"}
+    named: list[tuple[str, Given]] = []
+    for name, (given, term) in bound.items():
+        told = next(p for k in range(99) if (p := name + "′" * k) not in taken)
+        taken.add(told)
+        becomes: Term = given.named(told).term
+        claim = claim.moved(lambda t, old=term, new=becomes: substitute(t, old, new))  # type: ignore[misc]
+        named.append((told, given))
+    return claim, tuple(named)
+
+
+def _name_of(v: Term) -> str:
+    """The name of a variable, an index or a size."""
+    name: str = v.data if v.op == "index" else v.data[0]
+    return name
 
 
 @dataclass(frozen=True)
@@ -180,8 +298,15 @@ class Law:
     claim: Claim
 
     def at(self, **values: Any) -> Instance:
-        """The claim at these values of its variables; a variable not named stays itself."""
+        """The claim at these values of its variables; a variable not named stays itself.
+
+        One that was given a prime may be named without.
+        """
         names = [name for name, _ in self.claim.variables]
+        bare = [name.rstrip("′") for name in names]
+        for name, short in zip(names, bare, strict=True):
+            if short in values and short not in names and bare.count(short) == 1:
+                values[name] = values.pop(short)
         unknown = sorted(set(values) - set(names))
         if unknown:
             told = ", ".join(names) or "nothing"
@@ -204,6 +329,11 @@ class Instance:
     values: tuple[Term, ...]
     indices: tuple[Term, ...] = ()
 
+    def moved(self, move: Callable[[Term], Term]) -> Instance:
+        """The instance with every term moved, its law included."""
+        law = Law(self.law.claim.moved(move))
+        return Instance(law, tuple(map(move, self.values)), self.indices)
+
     @property
     def sides(self) -> tuple[Term, Term]:
         """Left and right at the values, tabulated over the indices."""
@@ -219,7 +349,8 @@ class Instance:
         return told[0], told[1]
 
 
-def for_all(variables: Mapping[str, Given], body: Callable[..., Claim]) -> Law:
+@either
+def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) -> Law:
     """The claim for all values of further variables, named as the parameters of ``body``.
 
     >>> from attnproof.symbolic.givens import natural, function
@@ -231,20 +362,42 @@ def for_all(variables: Mapping[str, Given], body: Callable[..., Claim]) -> Law:
     for name, given in variables.items():
         if given.kind == "function":
             raise TypeError(f"a law speaks of numbers and arrays; {name} is a function: give it")
-    values = {name: given.named(name) for name, given in variables.items()}
-    return Law(replace(body(**values), variables=tuple(variables.items())))
+    own = {name: given.named(Own(name)) for name, given in variables.items()}
+    claim = _conclusion("for_all", body(**own))
+    bound = {name: (variables[name], value.term) for name, value in own.items()}
+    claim, named = _named(claim, bound)
+    return Law(replace(claim, variables=(*named, *claim.variables)))
 
 
-_fresh = count()
+_FRESH = count()
+_BUILDING: ContextVar[Iterator[int] | None] = ContextVar("numbers of the build", default=None)
 
 
+def _fresh() -> str:
+    """What no other name that is open now ends with."""
+    building = _BUILDING.get()
+    return f"#{next(_FRESH)}" if building is None else f"#{next(building)}'"
+
+
+@contextmanager
+def counted_anew() -> Iterator[None]:
+    """Let code that is run again make the very same terms: summands are ordered by their names."""
+    token = _BUILDING.set(_BUILDING.get() or count())
+    try:
+        yield
+    finally:
+        _BUILDING.reset(token)
+
+
+@either
 def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
     """A family of instances, one for each index below the length."""
-    at = make("index", (integer(as_array(length).term),), f"at#{next(_fresh)}")
+    at = make("index", (integer(as_array(length).term),), f"at{_fresh()}")
     instance = family(Array(at))
     return replace(instance, indices=(at, *instance.indices))
 
 
+@either
 def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     """The array whose slice i is ``row(i)``, i = 0, 1, ..., length − 1.
 
@@ -253,11 +406,12 @@ def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     >>> rows(n, lambda i: i * i).shape
     (n,)
     """
-    at = make("index", (integer(as_array(length).term),), f"row#{next(_fresh)}")
+    at = make("index", (integer(as_array(length).term),), f"row{_fresh()}")
     body = as_array(row(Array(at))).term
     return Array(make("tabulate", (at.args[0], bind(body, at)), shape=(at.args[0], *body.shape)))
 
 
+@either
 def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
     """start, then ``layer(t, state)`` for t = 0, 1, ..., depth - 1; any natural depth.
 
@@ -269,9 +423,9 @@ def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
             start = layer(t, start)
         return start
     a = as_array(start)
-    number = next(_fresh)  # no name that anybody else has; binding makes it vanish
-    at = make("index", (depth.term,), f"layer#{number}")
-    state = make("var", (), (f"state#{number}", "real"), a.axes)
+    number = _fresh()  # no name that anybody else has; binding makes it vanish
+    at = make("index", (depth.term,), f"layer{number}")
+    state = make("var", (), (f"state{number}", "real"), a.axes)
     body = as_array(layer(Array(at), Array(state))).term
     if is_truth(a.term) or is_truth(body):
         raise TypeError("a stack of layers holds numbers; write xp.astype(.., ..) for truth values")

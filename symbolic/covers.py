@@ -29,7 +29,8 @@ def cover_patterns(length: Term, cover: tuple[object, ...], name: str) -> list[T
     if kind == "each":
         count = number_of(length)
         need(count is not None and count.denominator == 1, "cover", "not a literal length", length)
-        return [num(k) for k in range(int(count or 0))]
+        assert count is not None
+        return [num(k) for k in range(int(count))]
     a: Any = rest
     if kind == "digits":
         need(is_count(a[0]) and is_count(a[1]), "cover", "not two lengths", a[0], a[1])

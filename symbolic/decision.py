@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .derivation import Derivation
+from .faults import Fault
 from .statement import Claim
 from .terms import Term
+
+if TYPE_CHECKING:
+    from .gate import Misreading
 
 __all__ = ["ClaimDecision", "Decision", "LinkProof", "Step", "Witness"]
 
@@ -75,10 +79,14 @@ class Witness:
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """proved, refuted or undecided, for one conclusion of a statement.
+    """proved, refuted, misread or undecided, for one conclusion; or an internal error.
+
+    One conclusion or hypothesis that is misread leaves nothing of its statement to decide: all are
+    misread, and ``misreading`` says where.
 
     ``readings`` are conditions under which a proved conclusion means what it says: that a
-    divisor is not 0, a root not of a negative number.
+    divisor is not 0, a root not of a negative number.  ``fault`` is what code of ours raised
+    before anything was decided.
     """
 
     says: str
@@ -89,12 +97,14 @@ class ClaimDecision:
     readings: tuple[str, ...] = ()
     witness: Witness | None = None
     why: str = ""
+    misreading: Misreading | None = None
     seconds: float = 0.0
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)
 class Decision:
-    """proved if every conclusion is, refuted if one is, else undecided."""
+    """misread or refuted if a conclusion is, proved if all are; else an error, or undecided."""
 
     claims: tuple[ClaimDecision, ...] = field(default_factory=tuple)
 
@@ -102,6 +112,7 @@ class Decision:
     def verdict(self) -> str:
         """The verdict on the whole statement."""
         verdicts = [claim.verdict for claim in self.claims]
-        if "refuted" in verdicts:
-            return "refuted"
+        for word in ("misread", "refuted", "internal error"):
+            if word in verdicts:
+                return word
         return "proved" if verdicts and set(verdicts) == {"proved"} else "undecided"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .scalars import ZERO
 from .terms import Term
 
 __all__ = [
     "Assume", "Cases", "Chain", "Derivation", "Differ", "Induction", "Inside", "LeftInverse",
-    "Lemma", "NaturalInduction", "Reflexive", "Reverse", "Rewrite", "SumOfSquares", "Under",
+    "Lemma", "NaturalInduction", "Reflexive", "Reverse", "Rewrite", "Sign", "SumOfSquares", "Under",
     "Witness",
 ]  # fmt: skip
 
@@ -113,13 +114,17 @@ class Induction:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An array that exists because here it is, and it does not mention ``free_of``."""
+    """An array that exists because here it is, and it does not mention ``free_of``.
+
+    ``claim`` holds the two sides that stand in ``relation``, as ``part`` shows at the value.
+    """
 
     variable: Term
     value: Term
     free_of: tuple[Term, ...]
     claim: tuple[Term, Term]
     part: Derivation
+    relation: str = "="
 
     @property
     def left(self) -> Term:
@@ -204,7 +209,25 @@ class Differ:
     facts: frozenset[tuple[str, Term]] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Every entry of an array is > 0, or >= 0.
+
+    ``parts`` has one equation for each case of the cover, from the entry to a number whose form
+    settles its sign, by ``facts`` at most.
+    """
+
+    left: Term
+    cover: tuple[tuple[object, ...], ...]
+    parts: tuple[Derivation, ...]
+    facts: frozenset[tuple[str, Term]] = frozenset()
+
+    @property
+    def right(self) -> Term:
+        return ZERO
+
+
 Derivation = (
     Reflexive | Rewrite | Reverse | Chain | Inside | Under | Cases | Induction | Witness | Assume
-    | Lemma | NaturalInduction | SumOfSquares | LeftInverse | Differ
+    | Lemma | NaturalInduction | SumOfSquares | LeftInverse | Differ | Sign
 )  # fmt: skip

@@ -1,9 +1,13 @@
-"""Where a statement means what it says: divisors, roots and logarithms.
+"""Where a statement means what it says: divisors, roots, logarithms, numbers of layers.
 
-The kernel's numbers are total: 1/0 is 0, and a root or a logarithm of anything is some number.
-A proof is the usual theorem wherever no divisor of the statement is 0, no root is of a negative
-number and no logarithm of a number that is not positive.  What holds by its form (a sum of
-exponentials, √ℓ) needs no word; the rest is listed, inside stacks of layers too.
+The kernel's numbers are total: 1/0 is 0, a root or a logarithm of anything is some number, and a
+stack of -1 layers is its start.  A proof is the usual theorem wherever no divisor of the statement
+is 0, no root is of a negative number, no logarithm of a number that is not positive, and no stack
+has a negative depth.  What the kernel shows to be so (a sum of exponentials, √ℓ) needs no word; the
+rest is listed, inside sums, tables and stacks of layers too.
+
+The search proposes a form of a number; what is said of it is read off the equation that the kernel
+replayed, under no assumption that is not granted.
 """
 
 from __future__ import annotations
@@ -11,16 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .derivation import Derivation
 from .derive import axis_cover, places, split_options
+from .kernel import replay
 from .normal_form.normaliser import Normaliser
 from .opened import opened
 from .rules import Assumption, Refused, nonzero, sign
-from .scalars import entry, index, number_of
+from .scalars import ZERO, always_less, entry, index, num, number_of
 from .terms import BINDERS, Term, free, instantiate, make, substitute
 
-__all__ = ["Condition", "conditions", "parts", "settled"]
+__all__ = ["Condition", "conditions", "expectations", "parts", "settled"]
 
 WANTED = {"at least 0": 1, "greater than 0": 2}
+SIGNS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
+BY_KIND = {("injective", "permutation"), ("injective", "injection")}
+Facts = frozenset[Assumption]
 
 
 @dataclass(frozen=True)
@@ -42,19 +51,17 @@ class Condition:
 
     @property
     def told(self) -> str:
-        """The condition as a sentence."""
+        """The condition as a phrase that follows "if"."""
         shown = _lettered(self.value)
         if self.wanted == "not 0" and self.value.op == "sum" and sign(self.value)[0] == 1:
-            return (
-                f"some term of {shown!r} is not 0; where all are, as in a row of a mask that "
-                "keeps nothing, the proof counts 1/0 as 0"
-            )
-        convention = "; the proof counts 1/0 as 0" if self.wanted == "not 0" else ""
-        return f"{shown!r} is {self.wanted}{convention}"
+            return f"some term of {shown!r} {SIGNS[self.wanted]}"
+        return f"{shown!r} {SIGNS[self.wanted]}"
 
 
 def _lettered(t: Term) -> Term:
-    """The generic indices of a term under letters that are free in it."""
+    """The generic indices of a term under letters that are free in it; a state as what it is."""
+    for state in (v for v in free(t) if v.op == "var" and "#" in v.data[0]):
+        t = substitute(t, state, make("var", (), ("the state", state.data[1]), state.shape))
     taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(t)}
     letters = (letter for letter in "ihgrsuvwxyz" if letter not in taken)
     for old in sorted((v for v in free(t) if v.op == "index"), key=lambda v: str(v.data)):
@@ -82,10 +89,10 @@ def parts(term: Term) -> Iterator[Term]:
         stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
 
 
-def conditions(*terms: Term, facts: frozenset[Assumption] = frozenset()) -> tuple[Condition, ...]:
-    """The conditions in the terms that neither the form of a number settles nor a hypothesis.
+def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:
+    """The conditions in the terms that the kernel does not show, by ``facts`` at most.
 
-    ``facts`` are the hypotheses on signs, as the kernel has them.
+    ``facts`` are hypotheses, as the kernel has them.
     """
     asked: dict[tuple[Term, str], None] = {}
     for part in (p for term in terms for p in parts(term)):
@@ -97,6 +104,8 @@ def conditions(*terms: Term, facts: frozenset[Assumption] = frozenset()) -> tupl
             asked.setdefault((part.args[0], "greater than 0"))
         elif part.op in ("floor_divide", "remainder"):
             asked.setdefault((part.args[1], "not 0"))
+        elif part.op == "iterate":
+            asked.setdefault((part.args[0], "at least 0"))
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
         for value in _open(array, wanted, facts):
@@ -104,33 +113,69 @@ def conditions(*terms: Term, facts: frozenset[Assumption] = frozenset()) -> tupl
     return tuple(found)
 
 
-def settled(array: Term, wanted: str, facts: frozenset[Assumption] = frozenset()) -> bool:
-    """Whether every entry is certainly what is wanted: not 0, at least 0, greater than 0."""
+def expectations(*terms: Term) -> bool:
+    """Whether an expectation is written: a sum over the outcomes of a probability space."""
+    return any(
+        (p.op == "sum" and p.args[0].op == "space")
+        or (p.op == "reduce" and p.args[0].shape[p.data].op == "space")
+        or (p.op == "matmul" and p.args[0].shape[-1].op == "space")
+        for term in terms for p in parts(term)
+    )  # fmt: skip
+
+
+def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
+    """Whether every entry is shown to be what is wanted: not 0, at least 0, greater than 0."""
     return not any(True for _ in _open(array, wanted, facts))
 
 
-def _open(array: Term, wanted: str, facts: frozenset[Assumption]) -> Iterator[Term]:
-    """The entries of which that is not certain, in normal form; it is found where it is needed."""
+def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
+    """The entries of which that is not shown, in normal form; it is found where it is needed."""
     splits = split_options(array)[0]
     norm = Normaliser(splits, together=True)
     for place in places(array, tuple(axis_cover(length, splits) for length in array.shape)):
-        written = entry(array, *place)
-        if any(_settled(form, wanted, facts) for form in (written, opened(written).right)):
+        written = value = entry(array, *place)
+        if _settled(written, wanted, facts):
+            continue
+        if _settled(_replayed(opened(written), facts), wanted, facts):
             continue
         try:
-            value = norm(written).right
+            value = _replayed(norm(written), facts)
         except Refused:
             value = written
         if not _settled(value, wanted, facts):
             yield value
 
 
-def _settled(number: Term, wanted: str, facts: frozenset[Assumption]) -> bool:
+def _replayed(way: Derivation, facts: Facts) -> Term:
+    """The form to which a derivation leads, if the kernel follows it there; else its start."""
+    try:
+        proof = replay(way)
+    except Refused:
+        return way.left
+    good = proof.relation == "=" and proof.left is way.left and free(proof.right) <= free(way.left)
+    return proof.right if good and _granted(proof.assumes, facts) else way.left
+
+
+def _granted(assumed: Facts, facts: Facts) -> bool:
+    """Whether assumptions are hypotheses, or what the kind of a variable says of it."""
+    return all(
+        (name, term) in facts
+        or (term.op == "var" and (name == term.data[1] or (name, term.data[1]) in BY_KIND))
+        for name, term in assumed
+    )
+
+
+def _settled(number: Term, wanted: str, facts: Facts) -> bool:
     if number.op == "where":
         holds, x, y = number.args
         chosen = holds.op == "less" and number_of(holds.args[0]) == 0 and holds.args[1] is x
         if (chosen or _settled(x, wanted, facts)) and _settled(y, wanted, facts):
             return True
+    if wanted != "not 0" and always_less(num(-1) if wanted == "at least 0" else ZERO, number):
+        return True
     if wanted == "not 0":
-        return nonzero(number, facts)[0]
-    return sign(number, facts)[0] >= WANTED[wanted]
+        certain, used = nonzero(number, facts)
+    else:
+        found, used = sign(number, facts)
+        certain = found >= WANTED[wanted]
+    return certain and _granted(used, facts)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from .budget import spend
 from .recurrences import Recurrences
 from .scalars import length_value
 from .terms import Term
@@ -34,6 +35,7 @@ class Evaluator(Recurrences):
     def __call__(self, term: Term) -> Any:
         """The value of a term."""
         if term not in self.known:
+            spend()
             self.keep(self.known, term, self.compute(term), term)
         return self.known[term]
 
@@ -186,6 +188,9 @@ class Evaluator(Recurrences):
         start = self.length(t.args[1])
         count = self.length(t.shape[axis])
         return self(t.args[0])[(slice(None),) * axis + (slice(start, start + step * count, step),)]
+
+    def op_entry(self, t: Term) -> Any:
+        return self(t.args[0])[tuple(map(self.integer, t.args[1:]))]
 
     def op_gather(self, t: Term) -> Any:
         axis: Any = t.data

@@ -173,7 +173,7 @@ def _no_array(
         if obeys(trial, givens, *hypotheses):
             trials.append(trial)
     try:
-        found = contradiction(equations(claim, trials))
+        found = contradiction(equations(claim, trials), claim.inner)
     except NotANumber:
         return None
     if found is None:

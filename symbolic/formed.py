@@ -46,7 +46,7 @@ def _formed(t: Term) -> Term:
     try:
         good = all(map(_is_length, t.shape)) and (t.op in _WITH_DATA or t.data is None)
         good = good and _FORMS[t.op](t)
-    except (TypeError, ValueError):  # the wrong number of arguments, or data of another type
+    except (LookupError, TypeError, ValueError):  # too few arguments, data of another type
         good = False
     need(good, "term", f"a {t.op!r} that does not fit its {len(t.args)} arguments")
     return t
@@ -106,7 +106,7 @@ def _constant(t: Term) -> bool:
 
 def _index(t: Term) -> bool:
     (length,) = t.args
-    ranged = length.op == "space" or (is_integer(length) and not length.loose)
+    ranged = length.op == "space" or is_integer(length)
     return ranged and type(t.data) is str and not t.shape
 
 
@@ -192,9 +192,14 @@ def _gather(t: Term) -> bool:
     return _is_axis(t.data, x.ndim) and e.ndim == 1 and t.shape == _with(x.shape, t.data, *e.shape)
 
 
+def _are_alike(t: Term) -> bool:
+    """Whether there are parts, and all are truth values or none is."""
+    return len({is_truth(x) for x in t.args}) == 1
+
+
 def _concat(t: Term) -> bool:
     axis: Any = t.data
-    if not (t.args and all(_is_axis(axis, x.ndim) for x in t.args)):
+    if not (_are_alike(t) and all(_is_axis(axis, x.ndim) for x in t.args)):
         return False
     if not all(is_count(x.shape[axis]) for x in t.args):
         return False
@@ -204,7 +209,7 @@ def _concat(t: Term) -> bool:
 
 def _stack(t: Term) -> bool:
     count = num(len(t.args))
-    return _is_axis(t.data, t.ndim) and t.shape[t.data] is count and bool(t.args) and all(
+    return _is_axis(t.data, t.ndim) and t.shape[t.data] is count and _are_alike(t) and all(
         _with(t.shape, t.data) == x.shape for x in t.args
     )  # fmt: skip
 
@@ -238,15 +243,15 @@ def _reshape(t: Term) -> bool:
     cut = [before for before, after in groups if len(before) + len(after) != 2]
     merged = [x.shape[k] for before in cut for k in before]
     return in_order and all(map(is_count, merged)) and all(
-        integer(mul(ONE, *(x.shape[k] for k in before)))
-        is integer(mul(ONE, *(t.shape[k] for k in after)))
+        integer(mul(*(x.shape[k] for k in before)))
+        is integer(mul(*(t.shape[k] for k in after)))
         for before, after in groups
     )  # fmt: skip
 
 
 def _call(t: Term) -> bool:
     name, batch, traits = t.data
-    good = type(name) is str and type(batch) is int and batch >= 0 and type(traits) is tuple
+    good = type(name) is str and type(batch) is int and type(traits) is tuple
     return good and len(t.shape[:batch]) == batch and all(
         arg.shape[:batch] == t.shape[:batch] for arg in t.args
     )  # fmt: skip

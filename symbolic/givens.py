@@ -6,10 +6,12 @@ kind also tells the numeric side how to draw a value, and which assumptions a pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
+from .concrete import either
 from .scalars import integer, size
 from .terms import Term, make
 
@@ -70,6 +72,12 @@ class Given:
             return Array(make("index", (self.below,), name))
         args = (self.below,) if self.below is not None else ()
         return Array(make("var", args, (name, self.kind), self.shape))
+
+    def moved(self, move: Callable[[Term], Term]) -> Given:
+        """The same kind, its axis lengths and range moved."""
+        below = None if self.below is None else move(self.below)
+        out = None if self.out is None else tuple(map(move, self.out))
+        return replace(self, shape=tuple(map(move, self.shape)), below=below, out=out)
 
     def granted(self, name: str) -> frozenset[tuple[str, Term]]:
         """The assumptions a proof may use of it."""
@@ -158,6 +166,7 @@ def permutation(n: Any) -> Given:
     return Given("permutation", (length,), length, traits, says=says)
 
 
+@either
 def inverse(sigma: Array) -> Array:
     """The inverse of a permutation: ``X[inverse(σ)]`` has row i of X as its row σ(i)."""
     return Array(make("inverse", (sigma.term,), shape=sigma.axes))

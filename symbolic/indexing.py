@@ -1,25 +1,46 @@
-"""Indexing of symbolic arrays: slices, new axes, single entries, maps of indices."""
+"""Indexing of symbolic arrays: slices, new axes, single entries, index arrays.
+
+A key is read as numpy reads it, or refused.  That a place lies inside of its axis is asked where
+the statement is built (``ranges.py``); one that leaves it at all sizes is refused here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from .array import Array, AxisMismatch, as_array
-from .scalars import ONE, ZERO, add, always_less, below, integer, mul, num, number_of, split_integer
-from .terms import Term, make
+from .array import Array, AxisMismatch, as_array, numbers, permuted
+from .scalars import (
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    entry,
+    index,
+    integer,
+    is_count,
+    is_truth,
+    is_whole,
+    mul,
+    num,
+    number_of,
+    split_integer,
+)  # fmt: skip
+from .terms import Term, bind, free, make
 
 __all__ = ["indexed"]
 
+READ = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
+PREFIX = (
+    "the length of an axis is made of sizes and depends on no index: write the whole axis with a "
+    "mask, xp.where(xp.arange(n) <= i, x, 0) for the sum of x[:i + 1], or -xp.inf for a softmax"
+)
+
 
 def indexed(term: Term, key: Any) -> Array:
-    """The part of an array that a key of slices, numbers, maps and None selects."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    named = sum(k is not None and k is not Ellipsis for k in keys)
-    if Ellipsis in [k for k in keys if not isinstance(k, Array)]:
-        spot = next(i for i, k in enumerate(keys) if k is Ellipsis)
-        keys[spot : spot + 1] = [slice(None)] * (term.ndim - named)
-    if named > term.ndim:
-        raise IndexError(f"{named} indices for {term.ndim} axes of {term!r}")
+    """The part of an array that a key of slices, numbers, index arrays and None selects."""
+    keys = list(_told(key, term))
+    _refuse_pairs(keys, term)
     axis = 0
     for k in keys:
         if k is None:
@@ -27,22 +48,95 @@ def indexed(term: Term, key: Any) -> Array:
             term, axis = make("new axis", (term,), axis, shape), axis + 1
         elif isinstance(k, slice):
             term, axis = _sliced(term, axis, k), axis + 1
-        elif isinstance(k, Array) and k.ndim == 1:
+        elif k.ndim == 1:
             term, axis = _gathered(term, axis, k), axis + 1
         else:
-            term = _picked(term, axis, as_array(k).term)
+            term = _picked(term, axis, k.term)
     return Array(term)
+
+
+def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
+    """One after another: None, slices, and arrays of places; an ellipsis as the slices it is."""
+    keys = key if isinstance(key, tuple) else (key,)
+    dots = sum(k is Ellipsis for k in keys)
+    named = sum(k is not None and k is not Ellipsis for k in keys)
+    if dots > 1:
+        raise IndexError("an index has at most one ellipsis")
+    if named > term.ndim:
+        raise IndexError(f"{named} indices for {term.ndim} axes of {term!r}")
+    for k in keys:
+        if k is Ellipsis:
+            yield from [slice(None)] * (term.ndim - named)
+        elif k is None or isinstance(k, slice):
+            yield k
+        else:
+            yield _places(k)
+
+
+def _places(k: Any) -> Array:
+    """A place of an axis, or a list of them: whole numbers by their form."""
+    if isinstance(k, list | range):
+        raise IndexError(
+            f"an axis is indexed by the list {k!r}; write xp.stack((x[0], x[1])) for some rows, "
+            "and an index map that is given, or xp.arange(n), for many"
+        )
+    at = as_array(k)
+    if is_truth(at.term):
+        raise IndexError(
+            f"how many entries the mask {at!r} keeps is no length; write xp.where(mask, x, 0) for "
+            "a sum of what is kept, -xp.inf for a softmax, or an injection(k, n) that is given"
+        )
+    if not (is_whole(at.term) or at.term.op == "index"):
+        raise IndexError(
+            f"an axis is indexed by whole numbers, and {at!r} is not whole by its form; write "
+            "xp.arange, //, an index map or an index that is given"
+        )
+    if at.ndim > 1:
+        raise IndexError(
+            f"an axis is indexed by {at!r} of {at.ndim} axes; write x[xp.reshape(table, (-1,))] "
+            "and reshape the result"
+        )
+    return at
+
+
+def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
+    """Where numpy pairs index arrays, or moves their axis to the front, nothing is guessed."""
+    places = [k for k, one in enumerate(keys) if isinstance(one, Array)]
+    arrays = [one for one in keys if isinstance(one, Array) and one.ndim]
+    if len(arrays) > 1:
+        raise IndexError(
+            f"two index arrays in one index of {term!r}: numpy takes them in pairs.  Write "
+            "x[a][:, b] for every pair of places, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
+        )
+    if arrays and places != list(range(places[0], places[0] + len(places))):
+        raise IndexError(
+            f"an index array and a number that stand apart in one index of {term!r}: numpy moves "
+            "the axis to the front.  Write one index after the other, such as x[0][:, e]"
+        )
+
+
+def _bound(value: Any, length: Term, otherwise: Term) -> Term:
+    """A bound of a slice, counted from the front; numpy counts negative ones from the end."""
+    if value is None:
+        return otherwise
+    at = as_array(value)
+    numbers(at)
+    place = integer(at.term)
+    if at.ndim or not is_count(place):
+        raise IndexError(f"a slice has the bound {at!r}; {PREFIX}")
+    return integer(add(length, place)) if always_less(place, ZERO) else place
 
 
 def _sliced(term: Term, axis: int, s: slice) -> Term:
     length = term.shape[axis]
-    start = integer(as_array(0 if s.start is None else s.start).term)
-    stop = length if s.stop is None else integer(as_array(s.stop).term)
-    step = 1 if s.step is None else s.step
+    if s.start is None and s.stop is None and s.step is None:
+        return term
+    if length.op == "space":
+        raise IndexError(f"the outcomes of an experiment, axis {axis} of {term!r}, have no order")
+    step = _step(s.step)
+    start, stop = _bound(s.start, length, ZERO), _bound(s.stop, length, length)
     if (start, stop, step) == (ZERO, length, 1):
         return term
-    if (value := number_of(start)) is not None and value < 0:
-        raise IndexError(f"a slice starts at {value}; count from the front of axis {length!r}")
     span = integer(add(stop, mul(num(-1), start)))
     if step != 1:
         span, rest = split_integer(add(span, num(step - 1)), num(step))
@@ -52,32 +146,69 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
                 f"certain; write the length as {step} times a size"
             )
     last = integer(add(start, mul(num(step), add(span, num(-1)))))
-    if not (always_less(num(-1), span) and always_less(last, length)):
-        raise IndexError(f"slice {start!r}:{stop!r}:{step} leaves axis {axis} of length {length!r}")
+    for low, high in ((num(-1), start), (num(-1), span), (last, length)):
+        if always_less(integer(add(high, num(-1))), low):
+            raise IndexError(
+                f"slice {start!r}:{stop!r}:{step} leaves axis {axis} of length {length!r}"
+            )
     shape = (*term.shape[:axis], span, *term.shape[axis + 1 :])
     return make("slice", (term, start), (axis, step), shape)
 
 
+def _step(value: Any) -> int:
+    literal = 1 if value is None else number_of(as_array(value).term)
+    if literal is None or literal.denominator != 1 or literal < 1:
+        raise IndexError(
+            f"a slice has the step {value!r}; it is a positive number, such as ::2.  Write "
+            "rows(n, lambda i: x[n - 1 - i]) for x[::-1]"
+        )
+    return int(literal)
+
+
 def _gathered(term: Term, axis: int, where: Array) -> Term:
+    """The parts at places that are given as a map of indices, or computed."""
+    length = term.shape[axis]
     is_map = where.term.op == "inverse" or (where.term.op == "var" and where.term.args)
     if not is_map:
-        raise IndexError(f"an axis is indexed by a map of indices, not by {where!r}")
+        return _at_each(term, axis, where)
     base = where.term.args[0].args[0] if where.term.op == "inverse" else where.term.args[0]
-    if base is not term.shape[axis]:
+    if base is not length:
         raise AxisMismatch(
             f"{where!r} holds indices below {base!r} and is used on axis {axis} of {term!r}, "
-            f"whose length is {term.shape[axis]!r}"
+            f"whose length is {length!r}"
         )
     shape = (*term.shape[:axis], where.axes[0], *term.shape[axis + 1 :])
     return make("gather", (term, where.term), axis, shape)
 
 
+def _at_each(term: Term, axis: int, where: Array) -> Term:
+    """The table of the parts at computed places, its axis where the indexed one was."""
+    from .opened import opened
+
+    (count,) = where.axes
+    taken = {v.data for v in free(term) | free(where.term)}
+    at = index(next(n for k in range(10**6) if (n := f"place{k}") not in taken), count)
+    part = _picked(term, axis, _picks(integer(opened(entry(where.term, at)).right)))
+    found = make("tabulate", (count, bind(part, at)), shape=(count, *part.shape))
+    order = (*range(1, axis + 1), 0, *range(axis + 1, found.ndim))
+    return permuted(found, order) if axis else found
+
+
+def _picks(t: Term) -> Term:
+    """A number with the entries of index arrays written as picks, as code writes them."""
+    if t.op == "entry" and len(t.args) == 2:
+        return make("pick", (t.args[0], _picks(t.args[1])), 0)
+    return make(t.op, tuple(map(_picks, t.args)), t.data, t.shape) if t.op in READ else t
+
+
 def _picked(term: Term, axis: int, at: Term) -> Term:
-    value = number_of(at)
-    if value is not None and value < 0:
-        at = integer(add(term.shape[axis], at))
-    if not below(at, term.shape[axis]):
-        raise IndexError(
-            f"index {at!r} may leave axis {axis} of {term!r}, whose length is {term.shape[axis]!r}"
-        )
+    length = term.shape[axis]
+    if length.op != "space":
+        at = integer(at) if number_of(at) is None else at
+        if always_less(at, ZERO):
+            at = integer(add(length, at))
+        if always_less(at, ZERO) or always_less(integer(add(length, num(-1))), at):
+            raise IndexError(
+                f"index {at!r} leaves axis {axis} of {term!r}, whose length is {length!r}"
+            )
     return make("pick", (term, at), axis, (*term.shape[:axis], *term.shape[axis + 1 :]))

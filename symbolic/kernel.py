@@ -37,13 +37,15 @@ from .derivation import (
     Reflexive,
     Reverse,
     Rewrite,
+    Sign,
     SumOfSquares,
     Under,
     Witness,
 )  # fmt: skip
 from .formed import formed
+from .ranges import outside, sides_of
 from .rules import RULES, Assumption, Refused, need, nonzero, sign
-from .scalars import ONE, ZERO, add, always_less, entry, index, integer, is_integer, mul, num, power
+from .scalars import ONE, ZERO, add, always_less, entry, index, integer, mul, num, power
 from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
 ]
 
 _KEY = object()
+_WEAKER = {">": (">=",)}
 ANY_REAL = ("real", "angle", "position", "frequency")
 Follow = Callable[[Derivation], "Proof"]
 
@@ -67,8 +70,8 @@ Follow = Callable[[Derivation], "Proof"]
 class Proof:
     """``left relation right``, for all values of what is free in it, under ``assumes``.
 
-    ``relation`` is "=", "!=" (in some entry), ">", ">=", or "exists" (some array ``witness``
-    makes left = right).
+    ``relation`` is "=", "!=" (in some entry), ">", ">=", or "exists" (for some array, ``witness``,
+    left and right stand in the relation that it names).
     Only this module can make one.
     """
 
@@ -194,7 +197,7 @@ def _under(d: Under, follow: Follow) -> Proof:
 
 def _is_any_real(v: Term) -> bool:
     """Whether a variable stands for any array of real numbers of its shape."""
-    return v.op == "var" and not v.args and v.data[1] in ANY_REAL
+    return v.op == "var" and v.data[1] in ANY_REAL
 
 
 def _places(array: Term, cover: Cover) -> list[tuple[Term, ...]]:
@@ -271,7 +274,9 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     """From ``claim`` with the variable replaced by the value: some such array exists."""
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
-    need(part.relation == "=", "witness", "it shows no equation", part.left)
+    need(d.relation in ("=", "!=", ">", ">="), "witness", f"no relation: {d.relation!r}")
+    need(d.relation in (part.relation, *_WEAKER.get(part.relation, ())), "witness",
+         f"it shows {part.relation} and not {d.relation}", part.left)  # fmt: skip
     need(all(v.op in ("var", "index", "size") for v in d.free_of), "witness", "not variables")
     need(not free(d.value) & set(d.free_of), "witness", "it depends on what it must not", d.value)
     need(_is_any_real(x) and d.value.finite, "witness",
@@ -305,10 +310,9 @@ def _assume(d: Assume, _: Follow) -> Proof:
     need(len(kinds) == len(d.values), "assume", "not one value for each variable", d.left)
     for (kind, shape), value in zip(kinds, map(formed, d.values), strict=True):
         fits = value.shape == shape and value.finite and not value.loose
-        if kind == "natural":
-            fits = fits and is_integer(value) and always_less(num(-1), value)
+        fits = fits and (kind != "natural" or always_less(num(-1), value))
         need(fits, "assume", f"no {kind} of the shape that the law speaks of", value)
-    sides = [instantiate(side, *d.values) if kinds else side for side in d.law.args]
+    sides = [instantiate(side, *d.values) for side in d.law.args]
     need(d.left is sides[0] and d.right is sides[1], "assume", "not the law", d.left, d.right)
     return _equal(d.left, d.right, more=frozenset({("equal", d.law)}))
 
@@ -369,7 +373,7 @@ def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
 def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     part = follow(d.part)
     a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
-    square = a.ndim == 2 and a.shape == b.shape == (a.shape[0], a.shape[0])
+    square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
     need(square and part.right.op == "eye" and a.finite and b.finite, "left inverse",
          "not A B = 1 for square matrices", part.left, part.right)  # fmt: skip
     need(always_less(num(-1), a.shape[0]), "left inverse", "no number of rows", a.shape[0])
@@ -404,14 +408,19 @@ def proof_of_sign(
     ``parts`` has one equation for each case of the cover, from the entry to a number whose form
     settles its sign, by ``facts`` at most.  Raises :class:`Refused` if a form settles none.
     """
-    places = _places(array, cover)
-    need(len(places) == len(parts), "sign", "not one equation for each case")
+    return replay(Sign(array, cover, parts, facts))
+
+
+def _sign(d: Sign, follow: Follow) -> Proof:
+    array = formed(d.left)
+    places = _places(array, d.cover)
+    need(len(places) == len(d.parts), "sign", "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
-    for place, part in zip(places, map(replay, parts), strict=True):
+    for place, part in zip(places, map(follow, d.parts), strict=True):
         need(part.relation == "=", "sign", "a part is no equation", part.left)
         need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
         _inhabited(free(part.right) - free(part.left))
-        certain, used = sign(part.right, facts)
+        certain, used = sign(part.right, d.facts)
         _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes | used)))
         need(certain, "sign", "the form of the entry does not settle its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
@@ -421,17 +430,26 @@ def proof_of_sign(
 def close(proof: Proof, granted: frozenset[Assumption], claimed: tuple[object, ...]) -> Proof:
     """The proof, if it shows what is claimed and every assumption it used is granted.
 
+    Every slice and entry that it speaks of must stay inside of its axis, by form or by ``granted``.
     ``claimed`` is ("=" or "!=", left, right), (">" or ">=", array, 0), or ("exists", left, right,
-    variable, free_of).  Raises :class:`Refused` with what is shown instead, or what nobody granted.
+    variable, free_of, relation of the two).  Raises :class:`Refused` with what is shown instead,
+    or what nobody granted.
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)
     need(_MADE.get(proof) == made, "close", "this proof was not made by replay")
-    sides = (proof.left, proof.right) if w is None else (*w.claim, w.variable, w.free_of)
-    relation = proof.relation if claimed[0] != ">=" or proof.relation != ">" else ">="
-    need((relation, *sides) == claimed, "close", "it shows something else", *sides[:2])
+    shown: tuple[object, ...]
+    if w is None:
+        weaker = claimed[0] in _WEAKER.get(proof.relation, ())
+        shown = (claimed[0] if weaker else proof.relation, proof.left, proof.right)
+    else:
+        shown = ("exists", *w.claim, w.variable, w.free_of, w.relation)
+    need(shown == claimed, "close", "it shows something else", proof.left, proof.right)
     extra = sorted(f"{name} {term!r}" for name, term in proof.assumes - granted)
     need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
+    terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
+    unshown, _ = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], granted)
+    need(not unshown, "close", "; ".join(one.told for one in unshown))
     return proof
 
 
@@ -451,4 +469,5 @@ _REPLAY: dict[type, Any] = {
     SumOfSquares: _sum_of_squares,
     LeftInverse: _left_inverse,
     Differ: _differ,
+    Sign: _sign,
 }

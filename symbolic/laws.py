@@ -47,22 +47,12 @@ def opened(
             given != givens[name] or givens[name].named(name).term in spoken
         ):
             prime = next(p for k in range(1, 99) if (p := name + "′" * k) not in every)
-            claim = _renamed(claim, given.named(name).term, given.named(prime).term)
+            old, new = given.named(name).term, given.named(prime).term
+            claim = claim.moved(lambda t, old=old, new=new: substitute(t, old, new))  # type: ignore[misc]
             every[prime] = given
         else:
             every[name] = given
     return replace(claim, variables=()), every
-
-
-def _renamed(claim: Claim, old: Term, new: Term) -> Claim:
-    def moved(term: Term | None) -> Term | None:
-        return None if term is None else substitute(term, old, new)
-
-    return replace(
-        claim, left=substitute(claim.left, old, new), right=moved(claim.right),
-        variable=moved(claim.variable), witness=moved(claim.witness),
-        free_of=tuple(substitute(t, old, new) for t in claim.free_of),
-    )  # fmt: skip
 
 
 def holds(law: Law, sizes: Mapping[str, int], values: Values) -> bool:

@@ -8,6 +8,7 @@ it is taken entry by entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from .scalars import ZERO, add, below, boolean, entry, integer, mul, num
@@ -144,7 +145,7 @@ def _stack(a: Term, at: At) -> Term:
 
 def _summed(length: Term, body: Callable[[Term], Term], avoid: At) -> Term:
     taken = {v.data for term in avoid for v in free(term)}
-    name = next(n for k in range(10**6) if (n := f"k{k}") not in taken)
+    name = next(n for k in count() if (n := f"k{k}") not in taken)
     variable = make("index", (length,), name)
     return make("sum", (length, bind(body(variable), variable)))
 

@@ -1,297 +1,551 @@
-"""The functions of symbolic arrays, under the names of the array API standard.
+"""The functions of symbolic arrays, under the names and signatures of the array API standard.
 
 A definition asks its argument for this module (``array_api_compat.array_namespace``), so the
-same lines run on symbols, numpy and torch.
+same lines run on symbols, numpy and torch.  An argument has the standard's meaning, or is refused
+by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import array
-from .array import Array, AxisMismatch, as_array, broadcast_shapes, matmul, permuted
-from .scalars import ONE, add, integer, is_truth, mul, num, number_of, unary
+from . import array, scalars
+from .array import (
+    Array,
+    AxisMismatch,
+    as_array,
+    axis_at,
+    broadcast_shapes,
+    matmul,
+    numbers,
+    permuted,
+    truths,
+)  # fmt: skip
+from .dtypes import DTYPES, cast
+from .foreign import INSTEAD
+from .scalars import (
+    ONE,
+    ZERO,
+    always_less,
+    integer,
+    is_count,
+    is_truth,
+    is_whole,
+    mul,
+    num,
+    number_of,
+    split_integer,
+    unary,
+)  # fmt: skip
 from .terms import Term, make
 
 __all__ = [
-    "abs", "arange", "astype", "broadcast_to", "ceil", "clip", "concat", "cos", "cosh", "exp",
-    "expand_dims", "expm1", "eye", "floor", "floor_divide", "inf", "isin", "log", "log1p",
-    "matmul", "matrix_transpose", "maximum", "mean", "minimum", "moveaxis", "ones", "permute_dims",
-    "pi", "pow", "remainder", "reshape", "sign", "sin", "sinh", "sqrt", "square", "squeeze",
-    "stack", "sum", "tan", "tanh", "where", "zeros",
+    "abs", "add", "arange", "asarray", "astype", "broadcast_to", "ceil", "clip", "concat", "cos",
+    "cosh", "divide", "e", "equal", "exp", "expand_dims", "expm1", "eye", "floor", "floor_divide",
+    "full", "full_like", "greater", "greater_equal", "inf", "isin", "less", "less_equal", "log",
+    "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
+    "matrix_transpose", "maximum", "mean", "minimum", "moveaxis", "multiply", "negative",
+    "newaxis", "not_equal", "ones", "ones_like", "permute_dims", "pi", "positive", "pow",
+    "remainder", "reshape", "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack",
+    "subtract", "sum", "tan", "tanh", "tril", "triu", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 inf = float("inf")
+newaxis = None
 pi = Array(make("pi"))
+e = Array(unary("exp", ONE))
 
 
 def __getattr__(name: str) -> Any:
+    if name in DTYPES:
+        return DTYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
-    told = ", ".join(__all__)
-    raise AttributeError(f"symbolic arrays have no function {name!r}; they have {told}")
+    told = f"write {INSTEAD[name]}" if name in INSTEAD else f"they have {', '.join(__all__)}"
+    raise AttributeError(f"symbolic arrays have no function {name!r}; {told}")
 
 
 def _elementwise(op: str, x: Any) -> Array:
-    return Array(unary(op, as_array(x).term))
+    a = as_array(x)
+    numbers(a)
+    return Array(unary(op, a.term))
 
 
-def exp(x: Any) -> Array:
+def exp(x: Any, /) -> Array:
     """The exponential; exp(-inf) is 0."""
     return _elementwise("exp", x)
 
 
-def log(x: Any) -> Array:
+def log(x: Any, /) -> Array:
     """The natural logarithm."""
     return _elementwise("log", x)
 
 
-def log1p(x: Any) -> Array:
+def log1p(x: Any, /) -> Array:
     """log(1 + x)."""
     return log(1 + as_array(x))
 
 
-def expm1(x: Any) -> Array:
+def expm1(x: Any, /) -> Array:
     """exp(x) − 1."""
     return exp(x) - 1
 
 
-def square(x: Any) -> Array:
+def square(x: Any, /) -> Array:
     """x²."""
     return as_array(x) ** 2
 
 
-def pow(x: Any, y: Any) -> Array:
-    """x to the power y; for a y that is no literal, exp(y·log x) for an x positive by its form."""
-    return as_array(as_array(x) ** y)
-
-
-def cos(x: Any) -> Array:
+def cos(x: Any, /) -> Array:
     """The cosine of an angle in radians."""
     return _elementwise("cos", x)
 
 
-def sin(x: Any) -> Array:
+def sin(x: Any, /) -> Array:
     """The sine of an angle in radians."""
     return _elementwise("sin", x)
 
 
-def tan(x: Any) -> Array:
+def tan(x: Any, /) -> Array:
     """The tangent, sin/cos."""
     return sin(x) / cos(x)
 
 
-def cosh(x: Any) -> Array:
+def cosh(x: Any, /) -> Array:
     """The hyperbolic cosine."""
     return (exp(x) + exp(-as_array(x))) / 2
 
 
-def sinh(x: Any) -> Array:
+def sinh(x: Any, /) -> Array:
     """The hyperbolic sine."""
     return (exp(x) - exp(-as_array(x))) / 2
 
 
-def tanh(x: Any) -> Array:
+def tanh(x: Any, /) -> Array:
     """The hyperbolic tangent."""
     return _elementwise("tanh", x)
 
 
-def sqrt(x: Any) -> Array:
+def sqrt(x: Any, /) -> Array:
     """The square root of a number >= 0."""
     return _elementwise("sqrt", x)
 
 
-def abs(x: Any) -> Array:
+def abs(x: Any, /) -> Array:
     """The absolute value."""
     return _elementwise("abs", x)
 
 
-def _together(op: str, *values: Any) -> Array:
-    arrays = [as_array(v) for v in values]
+def _operator(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any], Array]:
+    def function(x1: Any, x2: Any, /) -> Array:
+        return as_array(rule(as_array(x1), as_array(x2)))
+
+    function.__doc__ = says
+    return function
+
+
+def _connective(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any], Array]:
+    def function(x1: Any, x2: Any, /) -> Array:
+        truths(as_array(x1), as_array(x2))
+        return as_array(rule(x1, x2))
+
+    function.__doc__ = says
+    return function
+
+
+add = _operator(operator.add, "x + y.")
+subtract = _operator(operator.sub, "x − y.")
+multiply = _operator(operator.mul, "x·y.")
+divide = _operator(operator.truediv, "x/y.")
+floor_divide = _operator(operator.floordiv, "⌊x/y⌋.")
+remainder = _operator(operator.mod, "x − y·⌊x/y⌋.")
+pow = _operator(operator.pow, "x to the power y; exp(y·log x) for an x positive by its form.")
+equal = _operator(operator.eq, "x = y.")
+not_equal = _operator(operator.ne, "x ≠ y.")
+less = _operator(operator.lt, "x < y.")
+less_equal = _operator(operator.le, "x <= y.")
+greater = _operator(operator.gt, "x > y.")
+greater_equal = _operator(operator.ge, "x >= y.")
+logical_and = _connective(operator.and_, "Whether both hold.")
+logical_or = _connective(operator.or_, "Whether one holds.")
+logical_xor = _connective(operator.xor, "Whether one of the two holds and the other does not.")
+
+
+def logical_not(x: Any, /) -> Array:
+    """Whether it does not hold."""
+    return ~as_array(x)
+
+
+def negative(x: Any, /) -> Array:
+    """−x."""
+    return -as_array(x)
+
+
+def positive(x: Any, /) -> Array:
+    """x."""
+    return +as_array(x)
+
+
+def _together(op: str, *arrays: Array) -> Array:
     shape = broadcast_shapes(*(a.axes for a in arrays))
-    return Array(make(op, tuple(broadcast_to(a, shape).term for a in arrays), shape=shape))
+    return Array(make(op, tuple(array.broadcast_to(a, shape).term for a in arrays), shape=shape))
 
 
-def maximum(x: Any, y: Any) -> Array:
+def maximum(x1: Any, x2: Any, /) -> Array:
     """The larger of two numbers, entry by entry."""
+    x, y = as_array(x1), as_array(x2)
+    numbers(x, y)
     return _together("maximum", x, y)
 
 
-def minimum(x: Any, y: Any) -> Array:
+def minimum(x1: Any, x2: Any, /) -> Array:
     """The smaller of two numbers, −max(−x, −y)."""
-    return -maximum(-as_array(x), -as_array(y))
+    return -maximum(-as_array(x1), -as_array(x2))
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:  # noqa: A002 (its own names)
     """x, or the bound that it passes: the smaller of ``max`` and the larger of ``min`` and x."""
-    above = as_array(x) if min is None else maximum(x, min)
+    above = +as_array(x) if min is None else maximum(x, min)
     return above if max is None else minimum(above, max)
 
 
-def sign(x: Any) -> Array:
+def sign(x: Any, /) -> Array:
     """1 where x > 0, −1 where x < 0, and 0 at 0."""
     a = as_array(x)
-    return astype(a > 0, None) - astype(a < 0, None)
+    return astype(a > 0, DTYPES["int64"]) - astype(a < 0, DTYPES["int64"])
 
 
-def floor_divide(x: Any, y: Any) -> Array:
-    """⌊x/y⌋."""
-    return as_array(x) // as_array(y)
-
-
-def remainder(x: Any, y: Any) -> Array:
-    """x − y·⌊x/y⌋."""
-    return as_array(x) % as_array(y)
-
-
-def floor(x: Any) -> Array:
+def floor(x: Any, /) -> Array:
     """The largest integer that is at most x."""
     return as_array(x) // 1
 
 
-def ceil(x: Any) -> Array:
+def ceil(x: Any, /) -> Array:
     """The smallest integer that is at least x."""
     return -(-as_array(x) // 1)
 
 
-def where(condition: Any, x: Any, y: Any) -> Array:
-    """x where the condition holds, y elsewhere."""
-    return _together("where", condition, x, y)
+def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+    """x1 where the condition holds, x2 elsewhere: both numbers, or both truth values."""
+    c, x, y = (as_array(v) for v in (condition, x1, x2))
+    truths(c)
+    if is_truth(x.term) != is_truth(y.term):
+        raise TypeError(f"where chooses between numbers and truth values: {x!r} and {y!r}")
+    return _together("where", c, x, y)
 
 
-def astype(x: Array, _: Any, /, **__: Any) -> Array:
-    """Truth values as the numbers 1 and 0; other arrays unchanged."""
-    return Array(unary("indicator", x.term)) if is_truth(x.term) else x
+def _on(device: Any) -> None:
+    if device is not None:
+        raise TypeError(f"a symbolic array is on no device, not on {device!r}; x.device is None")
 
 
-def matrix_transpose(x: Array) -> Array:
+def _in(dtype: Any, a: Array) -> Array:
+    return a if dtype is None else Array(cast(a.term, dtype))
+
+
+def astype(
+    x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None
+) -> Array:
+    """Truth values as the numbers 1 and 0, numbers as whether they are not 0, or the same.
+
+    Raises ``TypeError`` for whole numbers made of numbers that are none by their form.
+    """
+    del copy  # a term is never changed
+    _on(device)
+    return Array(cast(as_array(x).term, dtype))
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Array:
+    """An array, a number, or a list (of lists) of them with one length each."""
+    del copy
+    _on(device)
+    if isinstance(obj, list | tuple):
+        return _in(dtype, stack([asarray(one) for one in obj]))
+    return _in(dtype, as_array(obj))
+
+
+def matrix_transpose(x: Array, /) -> Array:
     """The last two axes exchanged."""
-    return x.mT
+    return as_array(x).mT
 
 
 def expand_dims(x: Array, /, *, axis: int = 0) -> Array:
     """A new axis of length 1."""
-    return x[(slice(None),) * (axis % (x.ndim + 1)) + (None,)]
+    return x[(slice(None),) * axis_at(axis, x.ndim + 1) + (None,)]
 
 
-def squeeze(x: Array, /, axis: int) -> Array:
-    """The array without an axis of length 1."""
-    place = axis % x.ndim
-    if x.axes[place] is not ONE:
-        raise AxisMismatch(f"axis {axis} of {x!r} has length {x.axes[place]!r} and not 1")
-    return x[(slice(None),) * place + (0,)]
+def _axes_at(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Some different axes, counted from the front; all of them for None."""
+    if axis is None:
+        return tuple(range(ndim))
+    found = tuple(axis_at(k, ndim) for k in (axis if isinstance(axis, tuple | list) else (axis,)))
+    if len(set(found)) < len(found):
+        raise ValueError(f"an axis is named twice in {axis!r}")
+    return found
 
 
-def permute_dims(x: Array, axes: Sequence[int]) -> Array:
+def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+    """The array without some axes of length 1."""
+    places = _axes_at(axis if isinstance(axis, tuple | list) else (axis,), x.ndim)
+    for place in places:
+        if x.axes[place] is not ONE:
+            raise AxisMismatch(f"axis {place} of {x!r} has length {x.axes[place]!r} and not 1")
+    return x[tuple(0 if k in places else slice(None) for k in range(x.ndim))]
+
+
+def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
     """The axes in another order."""
-    return Array(permuted(x.term, tuple(axes)))
+    order = _axes_at(tuple(axes), x.ndim)
+    if len(order) != x.ndim:
+        raise ValueError(f"permute_dims wants each of the {x.ndim} axes once, and was given {axes}")
+    return Array(permuted(x.term, order))
 
 
-def moveaxis(x: Array, source: int, destination: int) -> Array:
-    """One axis moved, the others in order."""
-    order = [axis for axis in range(x.ndim) if axis != source % x.ndim]
-    order.insert(destination % x.ndim, source % x.ndim)
+def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
+    """Some axes moved, the others in order."""
+    there, here = _axes_at(destination, x.ndim), _axes_at(source, x.ndim)
+    if len(there) != len(here) or source is None or destination is None:
+        raise ValueError(f"moveaxis wants as many places as axes: {source!r} to {destination!r}")
+    order = [axis for axis in range(x.ndim) if axis not in here]
+    for place, axis in sorted(zip(there, here, strict=True)):
+        order.insert(place, axis)
     return permute_dims(x, order)
 
 
 def _reduced(x: Array, axis: int) -> Array:
-    array.numbers(x)
-    axis %= x.ndim
+    numbers(x)
     shape = (*x.axes[:axis], *x.axes[axis + 1 :])
     return Array(make("reduce", (x.term,), axis, shape))
 
 
-def sum(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The sum over one axis, or over all."""
-    if axis is None:
-        for _ in range(x.ndim):
-            x = _reduced(x, 0)
-        return x
-    total = _reduced(x, axis)
+def _over(
+    x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]
+) -> Array:
+    """The rule over some axes, the first axis first."""
+    a = as_array(x)
+    if keepdims not in (True, False) or isinstance(keepdims, Array):
+        raise TypeError(f"keepdims is True or False, and not {keepdims!r}")
+    places = sorted(_axes_at(axis, a.ndim))
+    numbers(a)
+    found = a
+    for gone, place in enumerate(places):
+        found = rule(found, place - gone)
     if not keepdims:
-        return total
-    place = axis % x.ndim
-    return total[(slice(None),) * place + (None,)]
+        return found
+    return found[tuple(None if k in places else slice(None) for k in range(a.ndim))]
 
 
-def mean(x: Array, /, *, axis: int, keepdims: bool = False) -> Array:
-    """The mean over one axis; over the outcomes of an experiment, the expectation."""
-    length, total = x.axes[axis % x.ndim], sum(x, axis=axis, keepdims=keepdims)
+def sum(
+    x: Array, /, *, axis: int | tuple[int, ...] | None = None, dtype: Any = None,
+    keepdims: bool = False,
+) -> Array:  # fmt: skip
+    """The sum over one axis, several, or all."""
+    return _in(dtype, _over(x, axis, keepdims, _reduced))
+
+
+def mean(
+    x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False
+) -> Array:
+    """The mean over axes; over the outcomes of an experiment, the expectation."""
+    return _over(x, axis, keepdims, _meant)
+
+
+def _meant(x: Array, axis: int) -> Array:
+    length, total = x.axes[axis], _reduced(x, axis)
     return total if length.op == "space" else total / as_array(length)
 
 
 def _axis_lengths(shape: Any) -> tuple[Term, ...]:
-    lengths = shape if isinstance(shape, tuple | list) else (shape,)
-    return tuple(integer(as_array(n).term) for n in lengths)
+    return tuple(map(_length, shape if isinstance(shape, tuple | list) else (shape,)))
 
 
-def broadcast_to(x: Any, shape: Any) -> Array:
+def _length(n: Any) -> Term:
+    """An axis length: a natural number, or made of sizes."""
+    length = as_array(n).term
+    if length.op == "space":
+        return length
+    length = integer(length)
+    if isinstance(n, float) or not is_count(length):
+        raise TypeError(
+            f"an axis length is an integer or made of sizes, and not {n!r}; where less is meant "
+            "than an axis holds, write a mask: xp.where(xp.arange(n) < m, x, 0)"
+        )
+    if always_less(length, ZERO):
+        raise ValueError(f"an axis of length {length!r}")
+    return length
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Array:
     """The array repeated along new axes, and along axes of length 1."""
     return array.broadcast_to(as_array(x), _axis_lengths(shape))
 
 
-def zeros(shape: Any, **_: Any) -> Array:
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One number everywhere."""
+    _on(device)
+    return _in(dtype, broadcast_to(as_array(fill_value), shape))
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """Zeros."""
-    return broadcast_to(as_array(0), _axis_lengths(shape))
+    return full(shape, 0, dtype=dtype, device=device)
 
 
-def ones(shape: Any, **_: Any) -> Array:
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """Ones."""
-    return broadcast_to(as_array(1), _axis_lengths(shape))
+    return full(shape, 1, dtype=dtype, device=device)
 
 
-def eye(n: Any, **_: Any) -> Array:
-    """The identity matrix."""
-    (length,) = _axis_lengths(n)
-    return Array(make("eye", (length,), shape=(length, length)))
+def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One number everywhere, in the shape of x, and of its dtype where that is a truth value."""
+    kept = x.dtype if is_truth(x.term) and dtype is None else dtype
+    return full(x.axes, fill_value, dtype=kept, device=device)
 
 
-def arange(n: Any, **_: Any) -> Array:
-    """0, 1, ..., n - 1."""
-    (length,) = _axis_lengths(n)
-    return Array(make("arange", (length,), shape=(length,)))
+def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros in the shape of x."""
+    return full_like(x, 0, dtype=dtype, device=device)
 
 
-def isin(x: Array, values: Array) -> Array:
-    """Whether each index is a value of the index map."""
-    return Array(make("isin", (x.term, values.term), shape=x.axes))
+def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Ones in the shape of x."""
+    return full_like(x, 1, dtype=dtype, device=device)
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """Arrays one after the other along an axis."""
-    first = arrays[0]
-    axis %= first.ndim
-    for other in arrays[1:]:
+def eye(
+    n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None
+) -> Array:
+    """Ones where the column is k more than the row, and zeros: the identity matrix for k = 0."""
+    _on(device)
+    rows, columns = _length(n_rows), _length(n_rows if n_cols is None else n_cols)
+    shift = _whole(k, "k")
+    if rows is columns and number_of(shift.term) == 0:
+        return _in(dtype, Array(make("eye", (rows,), shape=(rows, rows))))
+    here = arange(rows)[:, None] + shift == arange(columns)[None, :]
+    return astype(here, DTYPES["float64"] if dtype is None else dtype)
+
+
+def _whole(value: Any, name: str) -> Array:
+    a = as_array(value)
+    if isinstance(value, float) or a.ndim or not is_whole(a.term):
+        raise TypeError(f"{name} is a whole number, and not {value!r}")
+    return a
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Array:
+    """start, start + step, .. before stop; 0, 1, .., n − 1 for one number n."""
+    _on(device)
+    first, last = (0, start) if stop is None else (start, stop)
+    stride = number_of(_whole(step, "step").term)
+    if not stride:
+        raise ValueError(f"a range with the step {step!r}; it is an integer and not 0")
+    away = _whole(last, "stop") - _whole(first, "start")
+    span = integer((away if stride > 0 else -away).term)
+    width = builtins.abs(int(stride))
+    count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
+    if number_of(rest) is None:
+        raise IndexError(
+            f"how many numbers stand between {first!r} and {last!r} in steps of {step!r} is not "
+            "certain; write start + step * xp.arange(n)"
+        )
+    length = _length(Array(count))
+    found = Array(make("arange", (length,), shape=(length,)))
+    found = found if stride == 1 else found * int(stride)
+    begin = as_array(first)
+    return _in(dtype, found if number_of(begin.term) == 0 else found + begin)
+
+
+def _band(x: Array, keep: Callable[[Array, Array], Array]) -> Array:
+    if x.ndim < 2:
+        raise AxisMismatch(f"a triangle needs two axes; {x!r} has {x.ndim}")
+    rows, columns = x.shape[-2:]
+    kept = keep(arange(rows)[:, None], arange(columns)[None, :])
+    return where(kept, x, zeros_like(x))
+
+
+def tril(x: Array, /, *, k: Any = 0) -> Array:
+    """x where the column is at most the row plus k, 0 elsewhere."""
+    return _band(x, lambda i, j: j <= i + _whole(k, "k"))
+
+
+def triu(x: Array, /, *, k: Any = 0) -> Array:
+    """x where the column is at least the row plus k, 0 elsewhere."""
+    return _band(x, lambda i, j: j >= i + _whole(k, "k"))
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
+    """Whether each number is among the entries of a list of numbers."""
+    x, values = as_array(x1), as_array(x2)
+    numbers(x, values)
+    if values.ndim != 1:
+        raise AxisMismatch(f"isin wants a list of values; {values!r} has {values.ndim} axes")
+    found = Array(make("isin", (x.term, values.term), shape=x.axes))
+    return ~found if invert else found
+
+
+def _of_one_kind(arrays: Any, name: str) -> list[Array]:
+    if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
+        raise TypeError(f"{name} wants a tuple or a list of arrays, and was given {arrays!r}")
+    found = [as_array(a) for a in arrays]
+    if not found:
+        raise ValueError(f"{name} of no arrays")
+    if len({is_truth(a.term) for a in found}) > 1:
+        raise TypeError(f"{name} of numbers and truth values; write xp.astype(.., ..)")
+    return found
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+    """Arrays one after the other along an axis; the entries of all of them for None."""
+    parts = _of_one_kind(arrays, "concat")
+    if axis is None:
+        parts, axis = [reshape(a, (a.size,)) for a in parts], 0
+    first = parts[0]
+    place = axis_at(axis, first.ndim)
+    for other in parts[1:]:
         ours, theirs = (list(a.axes) for a in (first, other))
-        del ours[axis], theirs[axis]
-        if ours != theirs:
+        del ours[place], theirs[place : place + 1]
+        if ours != theirs or first.ndim != other.ndim:
             raise AxisMismatch(
                 f"concat along axis {axis} needs equal other axes; shapes are {first.axes} "
                 f"and {other.axes}"
             )
-    total = integer(add(*(a.axes[axis] for a in arrays)))
-    shape = (*first.axes[:axis], total, *first.axes[axis + 1 :])
-    return Array(make("concat", tuple(a.term for a in arrays), axis, shape))
+    if len(parts) == 1:
+        return first
+    total = integer(scalars.add(*(a.axes[place] for a in parts)))
+    shape = (*first.axes[:place], total, *first.axes[place + 1 :])
+    return Array(make("concat", tuple(a.term for a in parts), place, shape))
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Arrays of one shape along a new axis."""
-    shape = broadcast_shapes(*(a.axes for a in arrays))
-    axis %= len(shape) + 1
-    parts = tuple(broadcast_to(as_array(a), shape).term for a in arrays)
-    return Array(make("stack", parts, axis, (*shape[:axis], num(len(parts)), *shape[axis:])))
+    parts = _of_one_kind(arrays, "stack")
+    shape = parts[0].axes
+    for other in parts[1:]:
+        if other.axes != shape:
+            raise AxisMismatch(
+                f"stack wants arrays of one shape, and was given {shape} and {other.axes}; write "
+                "xp.broadcast_to(.., ..)"
+            )
+    place = axis_at(axis, len(shape) + 1)
+    told = (*shape[:place], num(len(parts)), *shape[place:])
+    return Array(make("stack", tuple(a.term for a in parts), place, told))
 
 
-def reshape(x: Array, shape: Any) -> Array:
+def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
     """The same entries in row-major order; groups of axes are merged or split.
 
     One length may be -1.  Raises :class:`AxisMismatch` if the products cannot be matched.
     """
-    given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    if any(isinstance(n, int) and n == -1 for n in given):
-        given = _with_rest(x, list(given))
-    target = _axis_lengths(tuple(given))
+    del copy
+    given = list(shape) if isinstance(shape, tuple | list) else [shape]
+    if _rest(given):
+        given = _with_rest(x, given)
+    target = _axis_lengths(given)
     groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     i = j = 0
     while i < x.ndim or j < len(target):
@@ -318,13 +572,19 @@ def reshape(x: Array, shape: Any) -> Array:
     return Array(make("reshape", (x.term,), tuple(groups), target))
 
 
-def _with_rest(x: Array, shape: list[Any]) -> list[Any]:
-    from .scalars import split_integer
+def _rest(shape: list[Any]) -> list[int]:
+    """Where a shape has −1."""
+    return [k for k, n in enumerate(shape)
+            if not isinstance(n, float) and number_of(as_array(n).term) == -1]  # fmt: skip
 
-    place = next(k for k, n in enumerate(shape) if isinstance(n, int) and n == -1)
+
+def _with_rest(x: Array, shape: list[Any]) -> list[Any]:
+    place, *more = _rest(shape)
+    if more:
+        raise ValueError(f"a shape has one length -1 at most: {shape}")
     known = [as_array(n).term for k, n in enumerate(shape) if k != place]
-    total = integer(mul(*x.axes))
-    quotient, rest = split_integer(total, integer(mul(*known)))
+    total = integer(mul(ONE, *x.axes))
+    quotient, rest = split_integer(total, integer(mul(ONE, *known)))
     if number_of(rest) != 0:
         raise AxisMismatch(f"cannot find the length for -1 in {shape} from shape {x.axes}")
     return [*shape[:place], quotient, *shape[place + 1 :]]

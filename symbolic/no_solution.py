@@ -5,7 +5,8 @@ The claim reads: for all values of the other givens some array M, not depending 
 value and the rest several: p = 0, 1, 2, ...  One M must then solve all the equations at once,
 a linear system A m = b with certified coefficients.  It has no solution if
 
-* a row of A is exactly zero where b certainly is not: the unknown drops out of that equation; or
+* a row of A is exactly zero where b certainly is not: the unknown drops out of that equation, or
+  of an inequality (left > right, left >= right) that fails without it; or
 * some k columns hold every entry of k + 1 rows that is not exactly zero, and the determinant of
   these rows with b, of order k + 1, is certainly not zero: the rank of the system with b is
   then above that of the system without.
@@ -16,7 +17,7 @@ which can be added and multiplied by numbers; whatever else is asked of them rai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, islice
@@ -93,7 +94,6 @@ def equations(claim: Claim, candidates: Sequence[Candidate]) -> list[Equation]:
     linear in the unknown.
     """
     assert claim.variable is not None
-    assert claim.right is not None
     name: str = claim.variable.data[0]
     result = []
     for trial, candidate in enumerate(candidates):
@@ -103,7 +103,9 @@ def equations(claim: Claim, candidates: Sequence[Candidate]) -> list[Equation]:
         for k, place in enumerate(np.ndindex(*shape)):
             unknown[place] = Affine(fmpq(0), {k: fmpq(1)})
         read = Balls(candidate.sizes, {**candidate.values, name: unknown[()]})
-        left, right = np.broadcast_arrays(read(claim.left), read(claim.right))
+        zero: Any = fmpq(0)
+        sides = read(claim.left), zero if claim.right is None else read(claim.right)
+        left, right = np.broadcast_arrays(*sides)
         for place in np.ndindex(*left.shape):
             form = Affine(fmpq(0), {}) + left[place] + right[place] * fmpq(-1)
             slopes = {k: a for k, a in form.slopes.items() if not _exactly_zero(a)}
@@ -116,12 +118,21 @@ def _exactly_zero(x: Any) -> bool:
     return (isinstance(x, fmpq) and x == 0) or (isinstance(x, arb) and bool(x.is_zero()))
 
 
-def contradiction(system: list[Equation], tries: int = 200) -> Contradiction | None:
-    """A certificate that the system has no solution, the simple one if there is one."""
+def contradiction(
+    system: list[Equation], relation: str = "=", tries: int = 200
+) -> Contradiction | None:
+    """A certificate that the system has no solution, the simple one if there is one.
+
+    Of ``relation`` ">" and ">=" each row is an inequality: left − right is above 0, or at least.
+    """
+    fails = _FAILS.get(relation)
+    if fails is None:
+        return None
     for row in system:
-        gap = certified_gap(row.constant, fmpq(0))
-        if not row.slopes and gap > 0:
-            return Contradiction((row,), gap)
+        if not row.slopes and fails(row.constant):
+            return Contradiction((row,), certified_gap(row.constant, fmpq(0)))
+    if relation != "=":
+        return None
     groups: dict[frozenset[int], list[Equation]] = {}
     for row in system:
         groups.setdefault(frozenset(row.slopes), []).append(row)
@@ -132,6 +143,13 @@ def contradiction(system: list[Equation], tries: int = 200) -> Contradiction | N
             if gap > 0:
                 return Contradiction(chosen, gap)
     return None
+
+
+_FAILS: dict[str, Callable[[Any], bool]] = {
+    "=": lambda x: certified_gap(x, fmpq(0)) > 0,
+    ">": lambda x: bool(ball(x) <= 0),
+    ">=": lambda x: bool(ball(x) < 0),
+}
 
 
 def _determinant_gap(rows: Sequence[Equation], columns: list[int]) -> Fraction:

@@ -10,7 +10,7 @@ from .terms import Term
 
 __all__ = ["RELATIONS", "plain_claim", "plain_fact", "plain_law"]
 
-RELATIONS = {"=": "=", "exists": "=", ">": ">", ">=": "≥", "!=": "≠"}
+RELATIONS = {"=": "=", ">": ">", ">=": "≥", "!=": "≠"}
 _SETS = {
     "natural": "\u2115", "positive": "ℝ>0", "nonnegative": "ℝ≥0", "boolean": "{T, F}",
 }  # fmt: skip
@@ -28,7 +28,7 @@ def plain_claim(claim: Claim) -> str:
     'c ≥ 1'
     """
     right = "0" if claim.right is None else plain(claim.right)
-    line = f"{plain(claim.left)} {RELATIONS[claim.relation]} {right}"
+    line = f"{plain(claim.left)} {RELATIONS[claim.compared]} {right}"
     if claim.relation == "exists" and claim.variable is not None:
         free_of = " and ".join(plain(term) for term in claim.free_of)
         apart = f", the same for every {free_of}," if free_of else ""
@@ -52,6 +52,9 @@ def plain_fact(fact: Instance) -> str:
 
 
 def _member(name: str, given: Given) -> str:
+    if given.below is not None:
+        index = given.kind == "index"
+        return f"{name} < {plain(given.below)}" if index else f"{name}, {given.says}"
     axes = "×".join(map(_length, given.shape))
     if len(given.shape) > 1:
         axes = f"({axes})"

@@ -1,31 +1,34 @@
 """Prove a statement: every conclusion shown, replayed by the kernel, compared with what is claimed.
 
-``decide`` returns proved, refuted or undecided for each conclusion.  A statement whose normal
-forms differ is not refuted by that: only a certified witness refutes, and without one the
+``decide`` returns proved, refuted, undecided or misread for each conclusion.  A statement whose
+normal forms differ is not refuted by that: only a certified witness refutes, and without one the
 verdict is undecided.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from math import inf
 
-from .budget import OutOfTime, within
+from .budget import Budget, OutOfTime, now, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
-from .divisors import Condition, conditions
+from .divisors import Condition, conditions, expectations
 from .facts import Equation, equations, instance, law_of
-from .kernel import ANY_REAL, Refused, close, law
-from .scalars import ZERO
-from .showing import AtHand, Shown, difference, show
+from .faults import Fault, fault_of
+from .gate import Misreading
+from .kernel import ANY_REAL, Refused, close, law, squares
+from .ranges import outside
+from .scalars import is_truth
+from .showing import AtHand, Shown, compared, difference, show
 from .statement import Statement
-from .terms import Term, free, instantiate, make, substitute
+from .terms import Term, free, instantiate, make
 from .ways import NotProved
 
-__all__ = ["Effort", "decide", "granted"]
+__all__ = ["Effort", "decide", "granted", "ranges_of"]
 
 Known = Mapping[Term, tuple[Derivation, tuple[Term, ...]]]
 SIGNS = {">": "positive", ">=": "nonnegative", "!=": "nonzero"}
@@ -46,15 +49,48 @@ def granted(statement: Statement) -> frozenset[tuple[str, Term]]:
     return frozenset(allowed)
 
 
+def ranges_of(
+    statement: Statement, claims: Iterable[Claim]
+) -> tuple[str, frozenset[tuple[str, Term]]]:
+    """What claims or hypotheses read outside of an axis, or ""; and what shows the rest.
+
+    At sizes where a slice leaves its axis the term is not what the code computes: such a statement
+    is neither proved nor refuted.
+    """
+    told = [*claims, *(law.claim for law in statement.laws)]
+    signs = [_sign_of(law) for law in statement.laws
+             if law.claim.relation in (">", ">=") and not law.claim.variables]  # fmt: skip
+    terms = [t for c in told for t in (c.left, c.right, c.witness) if t is not None]
+    terms += [side for pair in statement.assume for side in pair]
+    unshown, used = outside(terms, frozenset().union(*signs))
+    return "; ".join(one.told for one in unshown), used
+
+
 def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
-    """A hypothesis about signs, as the kernel's assumption; about no further variables."""
+    """A hypothesis about signs, as the kernel's assumption; about no further variables.
+
+    Arrays that differ are at a distance: Σ (left − right)² > 0.
+    """
     claim = told.claim
-    scalar = not claim.left.shape or claim.relation != "!="
-    if claim.relation not in SIGNS or claim.variables or not scalar:
+    if claim.relation not in SIGNS or claim.variables:
         raise TypeError(
-            "a hypothesis is an equation, at_least or greater of arrays, or differ of two numbers; "
-            f"this one says {claim.relation!r} of {claim.left!r}"
+            "a hypothesis is an equation, for all values of some variables or of the givens, or "
+            "at_least, greater or differ of the givens; this one says "
+            f"{claim.relation!r} of {claim.left!r}"
         )
+    if claim.relation == "!=" and claim.left.shape:
+        left, right = compared(claim)
+        if any(length.op == "space" for length in left.shape):
+            raise TypeError(
+                "random arrays that differ may do so where there is no probability, and then no "
+                f"expectation shows it; this hypothesis says it of {left!r}: say it of expectations"
+            )
+        if not (left.finite and right.finite) or is_truth(left):
+            raise TypeError(
+                "only arrays of finite numbers are taken to differ, not truth values nor what may "
+                f"be -inf; this says it of {left!r}"
+            )
+        return frozenset({("positive", squares(left, right))})
     return frozenset({(SIGNS[claim.relation], difference(claim))})
 
 
@@ -64,7 +100,8 @@ class Effort:
 
     ``limit`` is for a witness once no proof was found, ``shrink`` for making it small, ``prove``
     for a proof.  With ``glance`` that many guesses at a witness come before the proof, and again
-    and more of them when the proof has taken ``patience`` seconds.
+    and more of them when the proof has taken ``patience`` seconds.  ``whole`` is for all
+    of it: every conclusion, with its proof and its witness.
     """
 
     refuting: bool = True
@@ -73,6 +110,7 @@ class Effort:
     prove: float = inf
     glance: int = 0
     patience: float = 0.3
+    whole: float = inf
 
 
 def decide(
@@ -81,19 +119,42 @@ def decide(
 ) -> Decision:
     """The verdict on every conclusion of a statement, with proofs and witnesses.
 
-    A proof is looked for first.  An ``effort`` may say otherwise: where statements are as often
-    false as true, a glance at a few inputs saves the time of proofs that fail.
+    First the gate: a statement whose code on numpy is not what its term says is misread, and
+    nothing is proved or refuted of it.  Then a proof is looked for.  An ``effort`` may say
+    otherwise: where statements are as often false as true, a glance at a few inputs saves the time
+    of proofs that fail.
     """
     effort = effort or Effort(refuting, limit_seconds)
+    if statement.misreading is not None:
+        return _misread(statement, statement.misreading)
     known: dict[Term, tuple[Derivation, tuple[Term, ...]]] = {}
     decided: list[ClaimDecision] = []
+    whole = Budget(effort.whole, now())
     for says, claim in statement.claims.items():
-        found, shown = _decide(says, claim, statement, known, effort)
+        try:
+            with within(whole.left):
+                found, shown = _decide(says, claim, statement, known, effort)
+        except OutOfTime as late:
+            found, shown = ClaimDecision(says, claim, "undecided", why=str(late)), Shown()
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None:
+                raise  # it speaks of the statement
+            found, shown = _failed(says, claim, fault), Shown()
         decided.append(found)
         as_law = _as_lemma(claim)
         if found.verdict == "proved" and shown.derivation is not None and as_law is not None:
             known[as_law] = (shown.derivation, _variables(claim))
     return Decision(tuple(decided))
+
+
+def _misread(statement: Statement, found: Misreading) -> Decision:
+    return Decision(
+        tuple(
+            ClaimDecision(says, claim, "misread", why=found.text, misreading=found)
+            for says, claim in statement.claims.items()
+        )
+    )
 
 
 def _variables(claim: Claim) -> tuple[Term, ...]:
@@ -134,6 +195,9 @@ def _decide(
     says: str, claim: Claim, statement: Statement, known: Known, effort: Effort
 ) -> tuple[ClaimDecision, Shown]:
     start = time.perf_counter()
+    leaves, within_axes = ranges_of(statement, [claim])
+    if leaves:
+        return ClaimDecision(says, claim, "undecided", why=leaves), Shown()
     shown: Shown | None = None
     for guesses, seconds in _turns(claim, effort):
         witness, _ = _refuted(claim, statement, effort, guesses) if guesses else (None, "")
@@ -163,21 +227,29 @@ def _decide(
         proof, why = None, (
             "everywhere, the statement divides by 0 or takes a root or a logarithm of what has none"
         )
-    witness = None
+    witness, fault = None, None
     if proof is None and effort.refuting:
         witness, stopped = _refuted(claim, statement, effort)
-        why = "; ".join(filter(None, (why, stopped)))
+        fault = stopped if isinstance(stopped, Fault) else None
+        why = "; ".join(filter(None, (why, fault.told if fault is not None else str(stopped))))
+    if witness is None and fault is not None:
+        return replace(_failed(says, claim, fault), links=shown.links, why=why), Shown()
     verdict = "proved" if proof is not None else "refuted" if witness is not None else "undecided"
     seconds = time.perf_counter() - start
     if proof is None:
         return ClaimDecision(
             says, claim, verdict, shown.links, witness=witness, why=why, seconds=seconds
         ), Shown()
-    used = tuple(sorted(map(_told, proof.assumes)))
-    readings = tuple(condition.told for condition in asked)
+    used = tuple(sorted(map(_told, proof.assumes | within_axes)))
+    readings = (*(condition.told for condition in asked), *_expected(claim, statement))
     return ClaimDecision(
         says, claim, verdict, shown.links, used, readings, seconds=seconds
     ), shown
+
+
+def _failed(says: str, claim: Claim, fault: Fault) -> ClaimDecision:
+    """Of a conclusion nothing is known from where code of ours raised."""
+    return ClaimDecision(says, claim, "internal error", why=fault.told, fault=fault)
 
 
 def _turns(claim: Claim, effort: Effort) -> list[tuple[int, float]]:
@@ -200,7 +272,7 @@ def _arbitrary(claim: Claim, assumed: frozenset[tuple[str, Term]]) -> None:
 
 def _refuted(
     claim: Claim, statement: Statement, effort: Effort, guesses: int | None = None
-) -> tuple[Witness | None, str]:
+) -> tuple[Witness | None, str | Fault]:
     """A certified witness, or None; and why the search for one stopped, if it failed."""
     from .refute import refute
 
@@ -210,28 +282,42 @@ def _refuted(
             claim, given, statement.assume, statement.laws, limit_seconds=effort.limit,
             shrink_seconds=effort.shrink, guesses=guesses,
         )  # fmt: skip
+    except OutOfTime as late:
+        return None, str(late)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        fault = fault_of(error, (), (ArithmeticError, LookupError, TypeError, ValueError))
         told = f"the search for a witness stopped with {type(error).__name__}: {error}"
-        return None, told
+        return None, told if fault is None else fault
     return found, ""
 
 
 def _claimed(claim: Claim) -> tuple[object, ...]:
     """What a proof of the claim must show, as the kernel's ``close`` reads it."""
     if claim.relation == "exists":
-        return ("exists", claim.left, claim.right, claim.variable, claim.free_of)
-    if claim.relation in (">", ">="):
-        return (claim.relation, difference(claim), ZERO)
-    return (claim.relation, claim.left, claim.right)
+        return ("exists", *compared(claim), claim.variable, claim.free_of, claim.inner)
+    return (claim.relation, *compared(claim))
 
 
 def _conditions(claim: Claim, statement: Statement) -> tuple[Condition, ...]:
-    """What a reader must take for granted about divisors, roots and logarithms."""
-    sides = [t for t in (claim.left, claim.right) if t is not None]
-    if claim.variable is not None and claim.witness is not None:
-        sides = [substitute(t, claim.variable, claim.witness) for t in sides] + [claim.witness]
-    facts = frozenset(fact for fact in granted(statement) if fact[0] in SIGNS.values())
-    return conditions(*sides, facts=facts)
+    """What a reader must take for granted about divisors, roots, logarithms and depths.
+
+    They are those of all that is written: the sides, the steps of the author, the witness, and
+    the hypotheses.
+    """
+    return conditions(*_written(claim, statement), facts=granted(statement))
+
+
+def _expected(claim: Claim, statement: Statement) -> tuple[str, ...]:
+    written = _written(claim, statement)
+    return ("every expectation that is written exists",) if expectations(*written) else ()
+
+
+def _written(claim: Claim, statement: Statement) -> tuple[Term, ...]:
+    told = [*claim.at_witness().terms(), *(t for pair in statement.assume for t in pair)]
+    told += [t for law in statement.laws for t in law.claim.terms()]
+    if claim.witness is not None:
+        told.append(claim.witness)
+    return tuple(told)
 
 
 def _told(assumption: tuple[str, Term]) -> str:

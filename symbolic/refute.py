@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 from .admissible import Assumptions, settle
-from .budget import Budget
+from .budget import Budget, OutOfTime, now, within
 from .candidates import NUMBERS, POOL, Candidate, array_of, draw, simpler
-from .claim import Claim, Law
+from .claim import Claim, Law, equal
 from .decision import Witness
 from .designs import outcomes
 from .failures import PRECISIONS, Failure, failure_of
@@ -44,7 +44,7 @@ from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import name_of, witness_of
 
-__all__ = ["refute"]
+__all__ = ["obeying", "refute"]
 
 
 def refute(
@@ -78,10 +78,32 @@ def refute(
     found = search.first() if guesses is None else search.glance(guesses)
     if found is None:
         return None
-    search.time = Budget(shrink_seconds)
+    search.time = Budget(shrink_seconds, now())
     small = search.smaller_values(search.smaller_sizes(found))
-    sure = search.check(small.candidate, PRECISIONS[2:])
-    return witness_of(claim, sure, search.used) if sure else None
+    for failure in (small, found):
+        sure = search.sure(failure, limit_seconds)
+        if sure is not None:
+            return witness_of(claim, sure, search.used)
+    return None
+
+
+def obeying(
+    givens: Mapping[str, Given], assume: Assumptions = (), laws: tuple[Law, ...] = (),
+    limit_seconds: float = 5.0,
+) -> Candidate | None:  # fmt: skip
+    """Exact sizes and values at which all hypotheses hold, or None if none were found in time.
+
+    >>> from attnproof.symbolic.claim import greater
+    >>> from attnproof.symbolic.givens import real
+    >>> given = {"x": real()}
+    >>> obeying(given, laws=(Law(greater(given["x"].named("x"), 1)),)).values["x"] > 1
+    np.True_
+    """
+    try:
+        failure = _Search(equal(0, 1), givens, assume, laws, limit_seconds).first()
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # a hypothesis that this search cannot read
+    return failure.candidate if failure is not None else None
 
 
 class _Search:
@@ -91,7 +113,7 @@ class _Search:
         self, claim: Claim, givens: Mapping[str, Given], assume: Assumptions,
         laws: tuple[Law, ...], seconds: float,
     ) -> None:  # fmt: skip
-        self.claim, self.givens, self.time = claim, givens, Budget(seconds)
+        self.claim, self.givens, self.time = claim, givens, Budget(seconds, now())
         self.assume, self.laws = assume, laws
         self.random = Random(0)
         parts = [t for pair in assume for t in pair] + _terms(claim)
@@ -144,6 +166,8 @@ class _Search:
     def at(self, sizes: Mapping[str, int], tries: int, spread: int = 4) -> Failure | None:
         """A failure at these sizes, in so many guesses."""
         for k in range(tries):
+            if self.time.over:
+                return None
             guess = draw(self.givens, sizes, self.random, min(spread + k, len(POOL)))
             found = self.check(guess) if guess is not None else None
             if found or guess is None or self.time.over:
@@ -154,10 +178,19 @@ class _Search:
         self, guess: Candidate, precisions: tuple[int, ...] = PRECISIONS
     ) -> Failure | None:
         """The certified failure at a guess, with the assumed equations built in."""
-        candidate = settle(guess, self.assume)
-        return failure_of(
-            self.claim, self.givens, self.assume, candidate, precisions, self.laws
-        )
+        try:
+            with within(self.time):
+                candidate = settle(guess, self.assume)
+                return failure_of(
+                    self.claim, self.givens, self.assume, candidate, precisions, self.laws
+                )
+        except OutOfTime:
+            return None  # this guess takes too long; the search sees that its time is over
+
+    def sure(self, failure: Failure, seconds: float) -> Failure | None:
+        """The failure once more, with more digits, in as much time again as was for the search."""
+        self.time = Budget(seconds, now())
+        return self.check(failure.candidate, PRECISIONS[2:])
 
     def smaller_sizes(self, failure: Failure) -> Failure:
         """A failure at smaller sizes: each is lowered as long as a few guesses succeed."""
@@ -175,7 +208,7 @@ class _Search:
     def smaller_values(self, failure: Failure) -> Failure:
         """A failure with simpler values, one replacement at a time while it stays certified."""
         failure, lowered = self._together(failure), True
-        while lowered:
+        while lowered and not self.time.over:
             lowered = False
             for name, given in self.givens.items():
                 step = self._one_smaller(failure, name, given)

@@ -30,8 +30,10 @@ __all__ = [
     "is_count",
     "is_integer",
     "is_truth",
+    "is_whole",
     "length_value",
     "mul",
+    "never_negative",
     "num",
     "number_of",
     "power",
@@ -139,7 +141,7 @@ def _sum(parts: Iterable[Polynomial]) -> Polynomial:
 def _collect(polynomial: Polynomial) -> Term:
     monomials = sorted(polynomial, key=lambda m: (len(m), [t.key for t in m]))
     return add(
-        *(mul(*(() if polynomial[m] == 1 and m else (num(polynomial[m]),)), *m) for m in monomials)
+        *(mul(*(() if polynomial[m] == 1 else (num(polynomial[m]),)), *m) for m in monomials)
     )
 
 
@@ -215,6 +217,27 @@ def always_less(low: Term, high: Term) -> bool:
     return all(coefficient >= 0 for coefficient in _replace_sizes(gap).values())
 
 
+def never_negative(number: Term) -> bool:
+    """True only if number >= 0 for all values of the indices and naturals and every size >= 1.
+
+    A maximum that is added is at least each of its two numbers; one that is taken away is one of
+    them.
+
+    >>> n = size("n")
+    >>> never_negative(add(make("maximum", (mul(num(-1), n), num(-3))), num(3)))
+    True
+    """
+    if always_less(num(-1), number):
+        return True
+    for monomial, coefficient in _expand(number).items():
+        if len(monomial) == 1 and monomial[0].op == "maximum":
+            enough = any if coefficient > 0 else all
+            other = [add(mul(num(-1), monomial[0]), arg) for arg in monomial[0].args]
+            parts = (add(number, mul(num(coefficient), change)) for change in other)
+            return enough(never_negative(integer(part)) for part in parts)
+    return False
+
+
 def _is_natural(atom: Term) -> bool:
     """Whether an atom is a natural number by what it is."""
     natural = atom.op == "var" and atom.data[1] == "natural" and not atom.shape
@@ -237,7 +260,8 @@ def is_count(term: Term) -> bool:
     """Whether a term is a polynomial in sizes, written with nothing else."""
     if term.op in ("add", "mul"):
         return not term.shape and all(map(is_count, term.args))
-    return term.op in ("num", "size")
+    value = number_of(term)
+    return term.op == "size" or (value is not None and value.denominator == 1)
 
 
 def is_integer(term: Term) -> bool:
@@ -256,8 +280,9 @@ def index_range(atom: Term) -> Term | None:
     if atom.op in ("floor_divide", "remainder") and not atom.shape:
         return _digit_range(atom)
     array = index_array(atom)
-    inside = array is not None and below(atom.args[1], atom.args[0].shape[0])
-    return array.args[0] if array is not None and inside else None
+    if array is None or not below(atom.args[1], atom.args[0].shape[0]):
+        return None
+    return array.args[0]
 
 
 def _digit_range(atom: Term) -> Term | None:
@@ -268,7 +293,7 @@ def _digit_range(atom: Term) -> Term | None:
     number, width = atom.args
     if not (is_count(width) and always_less(ZERO, width)):
         return None
-    if not (is_integer(number) and always_less(num(-1), number)):
+    if not always_less(num(-1), number):
         return None
     if atom.op == "remainder":
         return width
@@ -279,7 +304,7 @@ def _digit_range(atom: Term) -> Term | None:
 
 def index_array(t: Term) -> Term | None:
     """The index array whose entry, or whose inverse's entry, a term is."""
-    array = t.args[0] if t.op == "entry" and len(t.args) == 2 else None
+    array = t.args[0] if t.op in ("entry", "pick") and len(t.args) == 2 else None
     while array is not None and array.op == "inverse":
         array = array.args[0]
     return array if array is not None and array.op == "var" and array.args else None
@@ -300,6 +325,32 @@ def is_truth(t: Term) -> bool:
     if t.op in CARRIES:
         return is_truth(t.args[0])
     return t.op in ("tabulate", "where") and is_truth(t.args[1])
+
+
+ALWAYS_WHOLE = frozenset(["size", "arange", "eye", "indicator", "inverse", "floor_divide"])
+KEEPS_WHOLE = frozenset(["add", "mul", "abs", "maximum", "remainder"])
+
+
+@cache
+def is_whole(t: Term) -> bool:
+    """True only if every entry of an array is a whole number by its form.
+
+    A bound index is none that is known; who asks opens the binder first.
+    """
+    if is_integer(t) or t.op in ALWAYS_WHOLE or (t.op == "var" and t.args):
+        return True
+    if t.op == "concat" or t.op == "stack" or t.op in KEEPS_WHOLE:
+        return all(map(is_whole, t.args))
+    if t.op == "where":
+        return all(map(is_whole, t.args[1:]))
+    if t.op == "power":
+        return int(t.data) >= 0 and is_whole(t.args[0])
+    if t.op == "reduce":
+        return t.args[0].shape[t.data].op != "space" and is_whole(t.args[0])
+    if t.op in ("entry", "row"):
+        inside = zip(t.args[1:], t.args[0].shape, strict=False)
+        return is_whole(t.args[0]) and all(below(i, length) for i, length in inside)
+    return t.op in CARRIES and is_whole(t.args[0])
 
 
 def length_value(length: Term, sizes: dict[str, int]) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from .array import Array
-from .claim import Claim
+from .claim import NO_CONTRADICTION, Claim
 from .decision import LinkProof
 from .derivation import (
     Derivation,
@@ -21,12 +21,13 @@ from .derivation import (
     Lemma,
     NaturalInduction,
     Reflexive,
+    Sign,
     SumOfSquares,
     Witness,
 )  # fmt: skip
 from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
 from .facts import Equation, assumed
-from .kernel import Proof, Refused, proof_of_sign, replay, squares
+from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .opened import opened
@@ -35,7 +36,7 @@ from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .steps import rule_counts
 from .terms import Term, make, substitute
 
-__all__ = ["AtHand", "Shown", "difference", "show"]
+__all__ = ["AtHand", "Shown", "compared", "difference", "show"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,14 @@ def difference(claim: Claim) -> Term:
     if right is None or number_of(right.args[0] if right.op == "broadcast" else right) == 0:
         return claim.left
     return (Array(claim.left) - Array(right)).term
+
+
+def compared(claim: Claim) -> tuple[Term, Term]:
+    """The sides of a claim, as the kernel compares them: of an order, their difference and 0."""
+    if claim.compared in (">", ">="):
+        return difference(claim), ZERO
+    assert claim.right is not None
+    return claim.left, claim.right
 
 
 def show(claim: Claim, at_hand: AtHand) -> Shown:
@@ -188,23 +197,26 @@ def _by_inverse(claim: Claim, at_hand: AtHand) -> Shown:
 
 
 def _at_witness(claim: Claim, at_hand: AtHand) -> Shown:
-    if claim.witness is None or claim.variable is None or claim.right is None:
+    """What is claimed of some array, shown of the witness as it would be by itself."""
+    if claim.witness is None or claim.variable is None:
         return Shown((), None, "no witness is named, and the prover does not search for one")
-    filled = [substitute(t, claim.variable, claim.witness) for t in (claim.left, claim.right)]
-    whole, links, why = _linked(filled[0], [("", filled[1])], at_hand.equations)
-    if whole is None:
-        return Shown(links, None, why)
-    sides = (claim.left, claim.right)
-    whole = at_hand.finished(whole)
-    return _replayed(
-        Witness(claim.variable, claim.witness, claim.free_of, sides, whole), links, AtHand()
+    plain, sides = claim.at_witness(), compared(claim)
+    if claim.inner in (">", ">="):
+        plain = replace(plain, left=substitute(sides[0], claim.variable, claim.witness), right=None)
+    found = show(plain, at_hand)
+    if found.derivation is None:
+        return found
+    witness = Witness(
+        claim.variable, claim.witness, claim.free_of, sides, found.derivation, claim.inner
     )
+    return _replayed(witness, found.links, AtHand())
 
 
 def _apart(claim: Claim, at_hand: AtHand) -> Shown:
     right, form = claim.right, claim.apart
     assert right is not None
-    assert form is not None
+    if form is None:
+        return Shown((), None, NO_CONTRADICTION)
     if_equal = assumed(claim.left, right)
     first, steps = claim.links[0].term, [(k.reason, k.term) for k in claim.links[1:]]
     whole, links, why = _linked(first, steps, (if_equal, *at_hand.equations))
@@ -242,8 +254,9 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
                 first = inside(t, [(0, to_form)]) if place else to_form
                 then = norm(first.right) if expand else opened(first.right, keep)
                 parts.append(at_hand.finished(chain(first, then)))
+            shown = Sign(whole_array, cover, tuple(parts), at_hand.facts)
             try:
-                proof = proof_of_sign(whole_array, cover, tuple(parts), at_hand.facts)
+                proof = replay(shown)
             except Refused as refused:
                 why = why or str(refused)
                 continue
@@ -256,8 +269,28 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
                 "by the form of the entries", form, ZERO, parts[0], sum(counts.values()),
                 dict(counts), took, True,
             )  # fmt: skip
-            return Shown((*links, last), proof, "")
-    return Shown(links, None, why)
+            return Shown((*links, last), proof, "", shown)
+    known = _as_known(claim, to_form, at_hand)
+    return Shown(links, None, why) if known is None else replace(known, links=links)
+
+
+def _as_known(claim: Claim, to_form: Derivation, at_hand: AtHand) -> Shown | None:
+    """The array of a claim is one whose sign is known: V − lo, in whichever way it is written."""
+    array, form = to_form.left, to_form.right
+    kinds = ("positive",) if claim.relation == ">" else ("positive", "nonnegative")
+    whole = tuple(("whole",) for _ in form.shape)
+    for kind, known in sorted(at_hand.facts, key=lambda fact: (fact[0], fact[1].key)):
+        if kind not in kinds or known.shape != form.shape:
+            continue
+        try:
+            way = chain(to_form, derive(form, known, at_hand.equations))
+            (place,) = places(form, whole)
+            part = inside(entry(array, *place), [(0, way)]) if place else way
+            shown = Sign(array, whole, (at_hand.finished(part),), at_hand.facts)
+            return Shown((), replay(shown), "", shown)
+        except (NotProved, Refused):
+            continue
+    return None
 
 
 _WAYS = {

@@ -8,16 +8,20 @@ kernel proves, the refuter attacks, torch runs, and the report prints.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .array import as_array
-from .claim import Claim, Law
+from .bodies import Code
+from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
 from .givens import Given
-from .terms import Term, free
+from .terms import Own, Term, free
+
+if TYPE_CHECKING:
+    from .gate import Misreading
 
 __all__ = ["Claim", "Law", "Statement", "Theorem", "theorem"]
 
@@ -27,13 +31,45 @@ class Statement:
     """Givens and conclusions; ``assume`` holds equations of arrays taken as true.
 
     ``laws`` are the hypotheses that are no plain equation of the givens: for all values of
-    further variables, or with another relation.
+    further variables, or with another relation.  ``code`` is what the statement was made from:
+    the gate runs it; a statement made of terms has none.
     """
 
     givens: Mapping[str, Given]
     claims: Mapping[str, Claim]
     assume: tuple[tuple[Term, Term], ...] = ()
     laws: tuple[Law, ...] = ()
+    code: Code | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what the body of a binder kept, where it is used outside."""
+        for term, v in self.unknown():
+            name = v.data if v.op == "index" else v.data[0]
+            if isinstance(name, Own) or "#" in name:
+                raise TypeError(
+                    f"{v!r} is bound elsewhere and stands free in {term!r}; what for_all, exists, "
+                    "rows, iterate and over hand to their bodies means nothing outside of them"
+                )
+
+    def unknown(self) -> Iterator[tuple[Term, Term]]:
+        """Variables that are neither given nor bound where they stand, each with a term around."""
+        given = {g.named(name).term for name, g in self.givens.items() if g.kind != "function"}
+        said = [(told, given) for pair in self.assume for told in pair]
+        for claim in (*self.claims.values(), *(law.claim for law in self.laws)):
+            bound = {g.named(name).term for name, g in claim.variables}
+            bound |= {claim.variable} if claim.variable is not None else set()
+            said += [(term, given | bound) for term in claim.terms()]
+        for term, known in said:
+            for v in sorted(free(term) - known, key=repr):
+                if v.op in ("var", "index"):
+                    yield term, v
+
+    @cached_property
+    def misreading(self) -> Misreading | None:
+        """Where the code and its term part; the gate looks once.  Raises what the gate raises."""
+        from .gate import misreading
+
+        return misreading(self)
 
 
 Body = Callable[..., Any]
@@ -79,7 +115,7 @@ class Theorem:
     @cached_property
     def statement(self) -> Statement:
         """The statement on symbolic arrays."""
-        return self._build(self.body, self.given, self.assume)
+        return self._settled(self.body, self.given, self.assume)
 
     @cached_property
     def twin(self) -> Statement:
@@ -90,7 +126,20 @@ class Theorem:
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
         assume = self.assume if self.twin_assume is None else self.twin_assume
-        return self._build(self.twin_body, {**self.given, **self.twin_given}, assume)
+        return self._settled(self.twin_body, {**self.given, **self.twin_given}, assume)
+
+    def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
+        """The statement, which must be the same one when its code is run again."""
+        with counted_anew():
+            built = self._build(body, given, assume)
+        with counted_anew():
+            again = self._build(body, given, assume)
+        if _meaning(built) != _meaning(again):
+            raise TypeError(
+                f"{self.path.name}: {body.__name__} makes another statement when it is run again; "
+                "it keeps something from call to call, or draws at random: compute all anew"
+            )
+        return built
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = list(inspect.signature(body).parameters)
@@ -112,6 +161,8 @@ class Theorem:
                     "all_positive(..), exists(..), at_least(..), differ(..), for_all(..), or a "
                     "dict of them"
                 )
+            if claim.compared == "!=" and claim.apart is None:
+                raise TypeError(f"{self.path.name}: {NO_CONTRADICTION}")
         used: set[str] = set(wanted)
         equations: list[tuple[Term, Term]] = []
         laws: list[Law] = []
@@ -129,8 +180,27 @@ class Theorem:
                 else:
                     laws.append(law or Law(claim))
         self._check_names(given, claims.values())
+        for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unknown():
+            name = str(v.data if v.op == "index" else v.data[0])
+            if name not in given or given[name].named(name).term is not v:
+                raise TypeError(
+                    f"{self.path.name}: {v!r} is not given, and {body.__name__} speaks of it in "
+                    f"{term!r}; name it in `given` and take it as a parameter"
+                )
+            used.add(name)
         kept = {k: g for k, g in given.items() if k in used}
-        return Statement(kept, claims, tuple(equations), tuple(laws))
+        code = Code(body, None if assume is list else assume)
+        statement = Statement(kept, claims, tuple(equations), tuple(laws), code)
+        self._check_ranges(statement)
+        return statement
+
+    def _check_ranges(self, statement: Statement) -> None:
+        """Refuse a slice or an index of which nothing shows that it stays inside of its axis."""
+        from .prove import ranges_of  # which loads the rules, and declaring should be quick
+
+        leaves, _ = ranges_of(statement, statement.claims.values())
+        if leaves:
+            raise IndexError(f"{self.path.name}: {leaves}")
 
     def _check_names(self, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
         """Refuse one name for two things: a reader, or a reading, would take one for the other."""
@@ -172,6 +242,13 @@ class Theorem:
             return body
 
         return wrap
+
+
+def _meaning(statement: Statement) -> object:
+    """What a statement says, without the facts that it is to be shown with."""
+    claims = (*statement.claims.values(), *(law.claim for law in statement.laws))
+    said = tuple(replace(claim, using=()) for claim in claims)
+    return statement.assume, tuple(statement.claims), said
 
 
 def theorem(

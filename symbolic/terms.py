@@ -22,7 +22,8 @@ from hashlib import blake2b
 from typing import Any
 
 __all__ = [
-    "BINDERS", "Term", "bind", "free", "instantiate", "made", "make", "postorder", "substitute",
+    "BINDERS", "Own", "Term", "bind", "free", "instantiate", "made", "make", "postorder",
+    "substitute",
 ]  # fmt: skip
 
 BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
@@ -59,6 +60,25 @@ class Term:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+
+class Own(str):
+    """A name that no other name is equal to, whatever its letters: of what a binder binds.
+
+    Terms that differ in nothing else have the same ``key`` and the same text.
+
+    >>> make("var", data=(Own("x"), "real")) is make("var", data=("x", "real"))
+    False
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
 
 
 _interned: dict[tuple[Any, ...], Term] = {}

@@ -7,7 +7,6 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, equal, for_all, hypothesis, natural, sizes
-from attnproof.symbolic.array import as_array
 from attnproof.symbolic.claim import iterate
 from attnproof.theorems.definitions.digits import binary_digit
 from attnproof.theorems.definitions.each import each
@@ -44,10 +43,6 @@ class BinaryDigits(Encoding):
     def apart(self, i: Any, j: Any) -> Any:
         return i - j
 
-    def places(self) -> Any:
-        """The number d, as an array."""
-        return array_namespace(as_array(0)).arange(self.width).shape[0]
-
     def facts(self) -> dict[str, Any]:
         numbers = for_all({"i": natural(), "t": natural()}, lambda i, t: equal(
             number(lambda s: binary_digit(i, s), t),
@@ -55,11 +50,11 @@ class BinaryDigits(Encoding):
         ).by_induction(t))  # fmt: skip
         return {
             f"the digits of {name} give it, but for a multiple of 2^d": numbers.at(
-                i=natural().named(name), t=self.places()
+                i=natural().named(name), t=self.width
             ) for name in "ij"
         }  # fmt: skip
 
     @hypothesis("the positions are below 2^d")
     def below(self, i: Any, j: Any) -> list[Any]:
-        unit = number_power(2, self.places())
+        unit = number_power(2, self.width)
         return [(i // unit, 0), (j // unit, 0)]

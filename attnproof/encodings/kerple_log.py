@@ -23,7 +23,7 @@ class KerpleLog(Encoding):
 
     def fall(self, x: Any, o: Any, step: Any) -> Any:
         log = array_namespace(o).log
-        return self.r_1 * (log(1 + self.r_2 * (o + 1)) - log(1 + self.r_2 * o))
+        return self.r_1 * (log(1 + self.r_2 * (o + step)) - log(1 + self.r_2 * o))
 
     def margin(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         return -self.bias(m, n)

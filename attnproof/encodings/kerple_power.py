@@ -22,7 +22,7 @@ class KerplePower(Encoding):
         return -self.r_1 * real_power(array_namespace(m).abs(m - n), self.r_2)
 
     def fall(self, x: Any, o: Any, step: Any) -> Any:
-        return self.r_1 * (real_power(o + 1, self.r_2) - real_power(o, self.r_2))
+        return self.r_1 * (real_power(o + step, self.r_2) - real_power(o, self.r_2))
 
     def margin(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         return -self.bias(m, n)

@@ -43,7 +43,7 @@ class Multiplicative(Encoding):
         powers = each(p, lambda j: power(self.M, j))
         return xp.sum(powers * x[..., None, :], axis=-1)
 
-    # Laws about u and p speak of whole positions in a row, u_0 + i and p_0 + j.
+    # The last is of whole positions in a row, u_0 + i and p_0 + j.
     def facts(self) -> dict[str, Any]:
         M, a, s = self.M, {"a": natural()}, {"s": natural()}
         u, p = (natural().named(name) for name in ("u_0", "p_0"))
@@ -59,6 +59,10 @@ class Multiplicative(Encoding):
                 power(M, a + b), power(M, b) @ power(M, a)).by_induction(b)),
             "M^a is orthogonal": for_all(a, lambda a: equal(
                 power(M, a).mT @ power(M, a), power(M, 0)).by_induction(a)),
+            "s more factors cancel between a and b": for_all(
+                s | a | {"b": natural()}, lambda s, a, b: equal(
+                    power(M, a + s).mT @ power(M, b + s),
+                    power(M, a).mT @ power(M, b)).by_induction(s)),
             "s more factors on both sides cancel": for_all(
                 s | {"u": natural(), "p": natural()}, lambda s, **_: equal(
                     products(s), products(0)).by_induction(s)),

@@ -10,9 +10,9 @@ from array_api_compat import array_namespace
 from ..encoding import Encoding
 from ..encoding_law import law
 from ..law_names import c, r
+from ..pairs import ANYWHERE
 from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
-from .scores import ANYWHERE, anywhere
 
 __all__ = [
     "acts_on_scores", "independent_of_length", "leaves_values", "sees_order", "translation",
@@ -116,12 +116,15 @@ def alone_at_the_query(
 
 
 def other_places(length: Any) -> Callable[[Encoding], Given]:
-    """Other positions; of whole ones, which are in a row, the first."""
+    """Other positions; of whole ones, which are in a row, the first.
+
+    What is the same there as at any positions is the same everywhere.
+    """
     return lambda e: natural() if e.whole else positions(length, *(e.axes,) * bool(e.axes))
 
 
 @law("Positions act on the scores", group=GROUP, example="rope", breaks="nope", some=True,
-     applies=anywhere, given={"others": other_places(r), "rest": other_places(c)})
+     given={"others": other_places(r), "rest": other_places(c)})
 def acts_on_scores(
     e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any
 ) -> Claim:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from ..bounds import FORMED, exceeded, proved_bound, simple
-from ..encoding import Encoding
+from ..bounds import FORMED, exceeded, numbers_made, proved_bound, simple, values_told
+from ..encoding import HOOKS, Encoding
 from ..encoding_law import Answer, law, stated
-from ..hypotheses import ways
-from ..law_names import c, e, r
-from ..laws.scores import OPEN, alone
+from ..hypotheses import most_of, obeys, ways
+from ..law_names import c, e, most, r
+from ..pairs import of_tokens
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.boundedness import bounded as within_bounds
 from ..symbolic.claim import Claim, differ, equal
@@ -22,14 +23,15 @@ from ..symbolic.continuity import Discontinuous, whole_valued
 from ..symbolic.continuity import continuous as walked
 from ..symbolic.divisors import Condition, conditions
 from ..symbolic.formed import formed
-from ..symbolic.givens import natural, positions, real
+from ..symbolic.givens import index_map, positions, real
 from ..symbolic.kernel import Refused
+from ..symbolic.ranges import outside as ranges_outside
 from ..symbolic.refute import refute
 from ..symbolic.rules import sign
 from ..symbolic.terms import Term, free
 from ..telling import REST, placed, told_apart
 
-__all__ = ["bounded", "continuous", "defined_beyond", "unique"]
+__all__ = ["bounded", "continuous", "defined_beyond", "mask_continuous", "unique"]
 
 GROUP = "positions"
 ARITHMETIC = "the kernel"
@@ -38,25 +40,28 @@ FAR = 10**4
 FARTHER = 10**6  # where a table is looked up; code that steps once for each position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"
 RUN = "running it with its usual numbers"
+NO_NUMBERS = "it makes no numbers: it acts on which keys are seen, and on nothing else"
+MAKE_NUMBERS = tuple(hook for hook in HOOKS if hook != "sees")
 WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
 
 
 def has_a_code(kind: type[Encoding]) -> str:
     """Why a position alone has no code, where only pairs of positions count."""
-    pairs = kind.defines("sees", "value", "scores")
-    alone = kind.defines("add", "turn", "key", "bias", "relate")
-    return "it acts on pairs of positions; one alone has no code" if pairs and not alone else ""
+    own = kind.acts("add", "turn", "query", "key", "bias", "relate")
+    if kind.acts() and not own:
+        return "it acts on pairs of positions; one alone has no code"
+    return of_tokens(kind)
 
 
-@law("Different positions have different codes", group=GROUP, example="plane-rotation",
+@law("Different natural positions have different codes", group=GROUP, example="plane-rotation",
      breaks="nope", applies=has_a_code, given=REST)
 def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Any]:
     """code(a) ≠ code(b) for all natural numbers a ≠ b, however large.
 
-    The code is what is added; or a key of ones, turned; or what a query there and a key at 0 get
-    added to their score.  Positions with several coordinates are different natural numbers in one
-    of them, and anything in the others.  An encoding whose codes repeat may name the positions
-    that it tells apart, by a hypothesis that speaks of i and j.
+    The code is what is added; or a key of ones, turned, or a query of ones where keys are not; or
+    what a query there and a key at 0 get added to their score.  Positions with several coordinates
+    are different natural numbers in one of them, and anything in the others.  An encoding whose
+    codes repeat may name the positions that it tells apart, by a hypothesis that speaks of i and j.
     """
     claims: dict[str, Any] = {"assume": [differ(i, j)]}
     for k in range(max(enc.axes, 1)):
@@ -72,39 +77,63 @@ def also_itself(enc: Encoding, i: Any) -> Claim:
     return told_apart(enc, here, here, i, i) if own.ndim else differ(own, own)
 
 
-def never_ends(kind: type[Encoding]) -> str:
-    """Why positions do not go on for ever, if they do not."""
-    end = f"its positions end (at {kind.reach}, usually): finitely many numbers have a bound"
-    return end if kind.reach else ""
+def makes_numbers_for_ever(kind: type[Encoding]) -> str:
+    """Why there are not numbers for ever more positions, if there are not."""
+    if kind.reach:
+        return f"its positions end (at {kind.reach}, usually): finitely many numbers have a bound"
+    return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
 @law("What a position makes stays below a bound", group=GROUP, example="rope", breaks="index",
-     applies=never_ends)
+     applies=makes_numbers_for_ever)
 def bounded(enc: Encoding) -> Answer:
     """There is a number C with |number| <= C for all positions, or ‖token at p‖ <= C ‖token‖.
 
     That is asked of what is added, of queries and keys, of what is added to the scores; of what
-    depends on a query and a key otherwise, for each of them.
+    depends on a query and a key otherwise, for each of them.  What depends on many tokens has a C
+    for any number of them, and contents that stay between any two numbers: a bound that grows with
+    the sequence is none.
     """
-    claimed = "one number bounds what it makes, for all positions"
-    if not (enc.together or alone(type(enc))):  # type: ignore[arg-type]
-        return Answer("undecided", OPEN, claimed, "")
-    for under in supposed(enc):
+    claimed = "one number bounds what it makes, for all positions and any number of tokens"
+    tried = list(supposed(enc))
+    for under in ((), *tried):
         if found := proved_bound(enc, under):
             told, rules = found
-            words = tuple(enc.hypotheses()[name] for name in under)
+            readings, outside = meant(enc, numbers_made(enc))
+            if outside:
+                return Answer("undecided", outside, claimed, "")
+            words = said(enc, under)
             how = f"bounds for all positions: {', '.join(told)}" if told else "it makes no numbers"
             if under:
                 beyond = exceeded(simple(type(enc)))
                 how += f"; without it: {beyond[0]}" if beyond else UNKNOWN
             read_off = any(part.endswith(FORMED) for part in told)
             by = "; ".join([ARITHMETIC] * bool(rules) + [BY_FORM] * (read_off or not rules))
-            return Answer("proved", how, claimed, by, rules, words)
-    if beyond := exceeded(simple(type(enc))):
+            return Answer("proved", how, claimed, by, rules, words, readings=readings)
+    one = simple(type(enc))
+    if beyond := exceeded(one):
         how, rules = beyond
         by = f"{ARITHMETIC}, for every C; an instance by ball arithmetic"
-        return Answer("refuted", how, claimed, by, rules)
-    return Answer("undecided", "no bound was found, and no proof that there is none", claimed, "")
+        return under_hypotheses(Answer("refuted", how, claimed, by, rules), enc, one, tried)
+    how = "no bound was found, and no proof that there is none"
+    return Answer("undecided", how, claimed, "", {}, said(enc, most_of(tried)[0]) if tried else ())
+
+
+def said(enc: Encoding, under: Sequence[str]) -> tuple[str, ...]:
+    """Hypotheses in words."""
+    return tuple(enc.hypotheses()[name] for name in under)
+
+
+def under_hypotheses(
+    refuted: Answer, enc: Encoding, one: Encoding, tried: Sequence[tuple[str, ...]]
+) -> Answer:
+    """A refutation by the values of ``one``; undecided under the hypotheses that they break."""
+    most = most_of(tried)
+    broken = next((under for under in most if not obeys(one, under)), None)
+    if broken is None:
+        return replace(refuted, obeyed=said(enc, most[0]) if most else ())
+    how = f"no proof was found under it; without it: {refuted.how}"
+    return Answer("undecided", how, refuted.claimed, "", {}, said(enc, broken))
 
 
 @bounded.twin_of("by 0")
@@ -113,8 +142,7 @@ def bounded_by_zero(enc: Encoding, x: Any, a: Any) -> Claim:
 
 
 def supposed(enc: Encoding) -> Iterator[tuple[str, ...]]:
-    """No hypothesis, then those it declares, one and more; they may speak of the positions a, b."""
-    yield ()
+    """The hypotheses it declares, one and more; they may speak of the positions a, b."""
     yield from ways(enc, law("two positions", group="", example="", breaks="")(_anywhere))
 
 
@@ -126,6 +154,8 @@ def _anywhere(enc: Encoding, a: Any, b: Any) -> Claim:
 
 def on_real_positions(kind: type[Encoding]) -> str:
     """Why nothing is asked between whole positions, if so: a word of the author refutes nothing."""
+    if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS):
+        return NO_NUMBERS
     return WHOLE if kind.whole and at_half(kind) is None else ""
 
 
@@ -145,32 +175,76 @@ def at_half(kind: type[Encoding]) -> str | None:
 def continuous(enc: Encoding) -> Answer:
     """encode(x, p), the scores and the values are continuous functions of real positions.
 
-    Of a mask it is asked that exp(score), 0 where a key is hidden, is continuous.
+    For any number of tokens, all positions together.  Of the scores as they are without a mask:
+    whether that hides keys suddenly is a question of its own.
     """
     claimed = "scores, encoded tokens and values are continuous in real positions"
     if enc.whole:
         return Answer("refuted", str(at_half(type(enc))), claimed, RUN)
+    return walked_over(enc, claimed, terms, steps)
+
+
+def has_a_mask(kind: type[Encoding]) -> str:
+    """Why there is no mask that may be continuous, if so."""
+    if kind.acts() and not kind.acts("sees"):
+        return "it has no mask: every key is seen"
+    return WHOLE if kind.whole else ""
+
+
+@law("No key is hidden or shown suddenly", group=GROUP, example="nope", breaks="nope-causal",
+     applies=has_a_mask)
+def mask_continuous(enc: Encoding) -> Answer:
+    """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
+
+    So is the mask where each key fades before it is hidden.
+    """
+    return walked_over(enc, "exp(score), 0 where a key is hidden, is continuous", strengths, edges)
+
+
+@mask_continuous.twin_of("every key is hidden")
+def all_hidden(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
+    return equal(e.strengths(x[None], y[None], a[None], b[None])[0, 0], 0)
+
+
+def walked_over(
+    enc: Encoding, claimed: str, every: Callable[..., Iterator[Term]],
+    whole_numbers: Callable[..., Iterator[tuple[str, Any]]],
+) -> Answer:  # fmt: skip
+    """Continuity of every term, by its form; or a number that jumps."""
     places = tuple(positions(n, *(enc.axes,) * bool(enc.axes)).named(name)
                    for name, n in (("u", r), ("p", c)))  # fmt: skip
     variables = frozenset(place.term for place in places)
     rules: Counter[str] = Counter()
+    found = list(every(enc, *places))
     try:
-        for term in terms(enc, *places):
+        for term in found:
             rules += walked(term, variables, facts_of(enc))
     except Discontinuous as stopped:
-        return jump(enc, claimed) or Answer("undecided", str(stopped), claimed, "")
+        jumps = jump(enc, claimed, whole_numbers)
+        return jumps or Answer("undecided", str(stopped), claimed, "")
+    readings, outside = meant(enc, found)
+    if outside:
+        return Answer("undecided", outside, claimed, "")
     how = f"composed of continuous operations, {sum(rules.values())} of them"
-    return Answer("proved", how, claimed, "the form of the terms (symbolic/continuity.py)", rules)
+    by = "the form of the terms (symbolic/continuity.py)"
+    return Answer("proved", how, claimed, by, rules, readings=readings)
 
 
 def terms(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
-    """Everything that depends on the positions m of queries and n of keys."""
+    """Everything that depends on the positions m of queries and n of keys, but the mask."""
     Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
     V = real(c, enc.width if enc.defines("add") else e).named("V")
-    yield enc.marks(Q, K, m, n).term
+    yield enc.scores(Q, K, m, n).term
     yield enc.encode(K, n).term
+    yield enc.encode_query(Q, m).term
     if enc.defines("value"):
         yield enc.value(V[None], m[:, None], n[None]).term
+
+
+def strengths(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
+    """exp of the scores, 0 where a key is hidden."""
+    Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
+    yield enc.strengths(Q, K, m, n).term
 
 
 def facts_of(enc: Encoding) -> frozenset[Any]:
@@ -179,43 +253,67 @@ def facts_of(enc: Encoding) -> frozenset[Any]:
     return frozenset(fact for fact in facts if fact[0] in ("positive", "nonnegative"))
 
 
-def jump(enc: Encoding, claimed: str) -> Answer | None:
+def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
+    """Under what terms stand for numbers, as phrases that follow "if"; and what reads outside.
+
+    A divisor that is 0 or a root of a negative number leaves no number; a slice that leaves its
+    axis, for some lengths, is another one on arrays.  The second is "" where every one is inside.
+    """
+    every = list(found)
+    unshown, _ = ranges_outside(every, facts_of(enc))
+    asked = conditions(*every, facts=facts_of(enc))
+    return tuple(one.told for one in asked), unshown[0].told if unshown else ""
+
+
+def jump(
+    enc: Encoding, claimed: str, whole_numbers: Callable[..., Iterator[tuple[str, Any]]]
+) -> Answer | None:
     """A number that is an integer wherever it is, and takes two values, so that it jumps.
 
-    A mask makes the strengths jump where the scores without it are continuous; a bias the scores
-    where it alone acts on them; what is added the token, where nothing else acts on it.
+    Functions of which nothing is known are t ↦ t, or else t ↦ ⌊t⌋.
     """
-    one = simple(type(enc))
-    m, n = (positions(*(enc.axes,) * bool(enc.axes)).named(name) for name in "ab")
-    for says, number in steps(one, m, n):
-        if whole_valued(number.term):
-            asked = stated(lambda one, a, b: equal_at_home(one, a, b, says), one, {})  # noqa: B023
+    tried = list(supposed(enc))
+    for one in (simple(type(enc)), simple(type(enc), floored=True)):
+        m, n = (positions(*(enc.axes,) * bool(enc.axes)).named(name) for name in "ab")
+        for says, number in whole_numbers(one, m, n):
+            if not whole_valued(number.term):
+                continue
+
+            def same(one: Encoding, a: Any, b: Any) -> Claim:
+                """That the number is everywhere what it is at the positions 0 and 0."""
+                here, there = (dict(whole_numbers(one, *at)) for at in ((a, b), (0 * a, 0 * b)))
+                return equal(here[says], there[says])  # noqa: B023
+
+            asked = stated(same, one, {})
             assert not isinstance(asked, Answer)
             found = refute(asked.claims[""], asked.givens, limit_seconds=0.5)
             if found is not None:
-                how = f"{says} is an integer everywhere and not constant: {found.text}"
+                how = (
+                    f"{says} is an integer everywhere and not constant: "
+                    f"{values_told(one)}{found.text}"
+                )
                 by = "ball arithmetic; by the intermediate value theorem such a number jumps"
-                return Answer("refuted", how, claimed, by)
+                return under_hypotheses(Answer("refuted", how, claimed, by), enc, one, tried)
     return None
 
 
-def equal_at_home(enc: Encoding, m: Any, n: Any, says: str) -> Claim:
-    """That one of these numbers is everywhere what it is at the positions 0 and 0."""
-    return equal(dict(steps(enc, m, n))[says], dict(steps(enc, 0 * m, 0 * n))[says])
-
-
 def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
-    """Numbers that may be integers and show where they jump; see :func:`jump`."""
-    xp = array_namespace(m)
-    places = (m[None], n[None])
+    """Numbers that may be integers, and which jump only where what it does jumps.
+
+    A bias where it alone acts on the scores; what is added, where nothing else acts on the token.
+    """
+    if enc.acts("bias") and not enc.acts("scores", "relate", "turn", "query", "key", "add"):
+        yield "the bias", enc.bias(m[None, None], n[None, None])[0, 0]
+    if enc.acts("add") and not enc.acts("turn", "key"):
+        yield "what is added", enc.add(m[None])[0]
+
+
+def edges(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
+    """Whether a key is seen, where the strength at the edge of the mask is certainly not 0."""
     if enc.defines("sees") and _smooth(enc):
-        seen = enc.sees(places[0][:, None], places[1][None])[0, 0]
-        yield "whether a query sees a key (1 or 0)", xp.astype(seen, None)
-    if enc.defines("bias") and not enc.defines("scores", "relate", "turn", "query", "key", "add",
-                                               "sees"):  # fmt: skip
-        yield "the bias", enc.bias(places[0][:, None], places[1][None])[0, 0]
-    if enc.defines("add") and not enc.defines("turn", "key"):
-        yield "what is added", enc.add(places[0])[0]
+        seen = enc.sees(m[None, None], n[None, None])[0, 0]
+        xp = array_namespace(m)
+        yield "whether a query sees a key (1 or 0)", xp.astype(seen, xp.float64)
 
 
 def _smooth(enc: Encoding) -> bool:
@@ -242,7 +340,7 @@ def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
 @law("It is defined at every natural position", group=GROUP, example="rope",
      breaks="learned-table")
 def defined_beyond(enc: Encoding) -> Answer:
-    """encode(x, p) and the scores exist for every natural number p, beyond the training too.
+    """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
 
     What is written is formed for any natural positions, and no divisor, root or logarithm in it
     asks for more; an encoding that names its ``reach`` is run there, with its usual numbers.
@@ -252,13 +350,14 @@ def defined_beyond(enc: Encoding) -> Answer:
     if ended is not None:
         return Answer(*ended, claimed, RUN)
     try:
-        asked = open_conditions(enc)
+        asked, readings = open_conditions(enc)
     except (AxisMismatch, LookupError, Refused, TypeError) as error:
         return Answer("undecided", f"{type(error).__name__}: {error}", claimed, "")
     if asked:
         return Answer("undecided", f"it is not certain that {asked[0]}", claimed, "")
     how = "it is formed at any natural positions, and nothing in it asks for more"
-    return Answer("proved", how, claimed, "the form of the terms (symbolic/formed.py)")
+    by = "the form of the terms (symbolic/formed.py)"
+    return Answer("proved", how, claimed, by, readings=readings)
 
 
 def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
@@ -285,18 +384,22 @@ def _ended(usual: Encoding, reach: int) -> tuple[str, str] | None:
     return None
 
 
-def open_conditions(enc: Encoding) -> Sequence[str]:
-    """What would have to hold of natural positions, in words."""
-    m, n = natural().named("u_0"), natural().named("p_0")
-    xp = array_namespace(m)
-    at = [xp.stack([v] * enc.axes) if enc.axes else v for v in (m, n)]
-    at = [v + xp.zeros((length, *v.shape)) for v, length in zip(at, (r, c), strict=True)]
-    found = []
-    for term in terms(enc, *at):
+def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
+    """What would have to hold of natural positions, in words; and of everything else."""
+    count = (max(enc.axes, 1),)
+    own = {name: [index_map(length, most).named(f"{name}_{k}") for k in range(*count)]
+           for name, length in (("u", r), ("p", c))}  # fmt: skip
+    xp = array_namespace(own["u"][0])
+    at = [xp.stack(v, axis=-1) if enc.axes else v[0] for v in own.values()]
+    places = {one.term for v in own.values() for one in v}
+    every = (*terms(enc, *at), *strengths(enc, *at))
+    for term in every:
         formed(term)
-        found += [one.told for one in conditions(term, facts=facts_of(enc))
-                  if free(one.value) & {m.term, n.term} or never(one)]  # fmt: skip
-    return found
+    asked = conditions(*every, facts=facts_of(enc))
+    found = [one.told for one in asked if free(one.value) & places or never(one)]
+    _, outside = meant(enc, every)
+    rest = tuple(one.told for one in asked if one.told not in found)
+    return [*found, *[outside] * bool(outside)], rest
 
 
 def never(one: Condition) -> bool:

@@ -6,18 +6,15 @@ hides the key.  Equal marks are equal scores and equal masks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from ..encoding import Encoding
-from ..encoding_law import Answer, law, stated
-from ..law_names import c, r
+from ..encoding_law import law
+from ..pairs import of_pairs, of_pairs_by_offset
 from ..symbolic.claim import Claim, at_least, equal
-from ..symbolic.givens import Given, index_below, index_map, positions, sizes
-from ..symbolic.prove import decide
+from ..symbolic.givens import Given, natural, positive
 
 __all__ = [
     "even", "falls_with_distance", "odd", "relative", "stays_under_envelope",
@@ -27,68 +24,21 @@ __all__ = [
 GROUP = "the scores"
 
 
-TOGETHER = "the score of a query with a key depends on the other tokens: a pair has none of its own"
-OPEN = "it is not proved that the score of a query with a key is the same among other tokens"
-
-
-def of_pairs(kind: type[Encoding]) -> str:
-    """Why a law about the score of one query with one key cannot be asked, if so."""
-    return TOGETHER if kind.together else "" if alone(kind) else OPEN  # type: ignore[arg-type]
-
-
-@lru_cache(maxsize=1024)
-def alone(kind: type[Encoding]) -> bool:
-    """Whether the score of a pair is proved to be what it is among any other tokens."""
-    asked = stated(_among_others, kind(), ANYWHERE)
-    assert not isinstance(asked, Answer)
-    return decide(asked, refuting=False).verdict == "proved"
-
-
-def _among_others(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any
-) -> Claim:
-    one = e.mark(Q[row], K[column], u[row], p[column])
-    return equal(e.marks(Q, K, u, p)[row, column], one)
-
-
-def any_row(e: Encoding) -> Given:
-    """The number of a query."""
-    del e
-    return index_below(r)
-
-
-def any_column(e: Encoding) -> Given:
-    """The number of a key."""
-    del e
-    return index_below(c)
-
-
-def any_places(length: Any) -> Callable[[Encoding], Given]:
-    """Positions anywhere, in any order; whole ones are whole numbers below any number."""
-    (most,) = sizes("n_p", "positions")
-    return lambda e: (
-        index_map(length, most) if e.whole else positions(length, *(e.axes,) * bool(e.axes))
-    )
-
-
-ANYWHERE = {"row": any_row, "column": any_column, "u": any_places(r), "p": any_places(c)}
-
-
-def anywhere(kind: type[Encoding]) -> str:
-    """Why it is not enough to look at whole positions in a row, if so."""
-    return OPEN if kind.whole and not alone(kind) else ""  # type: ignore[arg-type]
-
-
 @law("The scores depend on the offset of the positions alone", group=GROUP, example="rope",
-     breaks="sinusoidal", applies=anywhere)
-def relative(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    """score(q, k, m + s, n + s) = score(q, k, m, n) for all positions m, n and shifts s."""
-    return equal(e.marks(Q, K, u + s, p + s), e.marks(Q, K, u, p))
+     breaks="sinusoidal", applies=of_pairs_by_offset)
+def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
+    """score(q, k, m + s, n + s) = score(q, k, m, n) for all positions m, n and shifts s.
+
+    It is asked where the score of a query with a key is proved to be the same among any other
+    tokens.  Where others enter, all scores may stay when all positions move alike, and the score
+    of a pair still is no function of its contents and its offset.
+    """
+    return equal(e.mark(x, y, a + s, b + s), e.mark(x, y, a, b))
 
 
-@relative.twin_of("the keys move twice as far")
-def twice_as_far(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    return equal(e.marks(Q, K, u + s, p + 2 * s), e.marks(Q, K, u, p))
+@relative.twin_of("the key moves twice as far")
+def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
+    return equal(e.mark(x, y, a + s, b + 2 * s), e.mark(x, y, a, b))
 
 
 @law("The score is unchanged when the positions change places", group=GROUP, example="alibi",
@@ -123,7 +73,7 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b) + e.mark(x, y, b, a), e.plain(x, y))
 
 
-@law("A key before the query is told from one after it", group=GROUP, example="rope",
+@law("A key before the query can be told from one after it", group=GROUP, example="rope",
      breaks="alibi", some=True, applies=of_pairs)
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
@@ -141,26 +91,44 @@ def tells_before_from_before(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Cla
     return equal(e.mark(x, y, a + s, a), e.mark(x, y, a + 2 * s, a + s))
 
 
+def any_distance(e: Encoding) -> Given:
+    """How far something is: any positive number, or any natural one between whole positions."""
+    return natural("a distance") if e.whole else positive()
+
+
 @law("Of two keys before an equal query the nearer scores at least as high", group=GROUP,
-     example="alibi", breaks="rope", applies=of_pairs)
-def falls_with_distance(e: Encoding, x: Any, a: Any, o: Any, s: Any) -> dict[str, Claim]:
-    """score(x, x, m, m − o) >= score(x, x, m, m − (o + 1)) for every natural number o.
+     example="alibi", breaks="rope", applies=of_pairs,
+     given={"near": any_distance, "further": any_distance})
+def falls_with_distance(
+    e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any
+) -> dict[str, Claim]:
+    """score(x, x, m, m − o) >= score(x, x, m, m − o − t) for all distances o, t > 0, and o = 0.
 
     The query is equal to the keys, so that contents favour neither.  At least as high: a score
-    that does not look at positions falls, too.  Where positions are vectors, a distance of o is
-    o times a vector.
+    that does not look at positions falls, too.  Where positions are vectors, the query and the
+    two keys are on one line: distances are multiples of one vector, which may be any.
     """
-    step = s if e.axes else 1
-    near, m = a + step, a + o * step + step
-    score, less = e.score(x, x, m, near), e.score(x, x, m, a)
+    own = falls(e, x, a, s, 0 * near, further)
+    return {f"of the key where the query is{', ' * bool(says)}{says}": claim
+            for says, claim in own.items()} | falls(e, x, a, s, near, further)
+
+
+def falls(
+    e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any
+) -> dict[str, Claim]:
+    """The law of two keys, at the distances near and near + further; with a mask, of it too."""
+    o, step = (near * s, further * s) if e.axes else (near, further)
+    nearer = far + step
+    m = nearer + o
+    score, less = e.score(x, x, m, nearer), e.score(x, x, m, far)
     form = [("", e.fall(x, o, step))] if e.defines("fall") else []
     if not e.defines("sees"):
         return {"": at_least(score, less, *form)}
     xp = array_namespace(x)
-    seen = e.sees(m, a)
+    seen = e.sees(m, far)
     return {
         "where the farther key is seen, the nearer is":
-            at_least(xp.where(e.sees(m, near), 1, 0), xp.where(seen, 1, 0)),
+            at_least(xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)),
         "where both are seen, the nearer scores at least as much":
             at_least(xp.where(seen, score, less), less, *[
                 (why, xp.where(seen, fall, 0)) for why, fall in form]),
@@ -168,9 +136,11 @@ def falls_with_distance(e: Encoding, x: Any, a: Any, o: Any, s: Any) -> dict[str
 
 
 @falls_with_distance.twin_of("the farther key has the higher score")
-def rises_with_distance(e: Encoding, x: Any, a: Any, o: Any, s: Any) -> Claim:
-    step = s if e.axes else 1
-    m = a + o * step + step
+def rises_with_distance(
+    e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any
+) -> Claim:
+    o, step = (near * s, further * s) if e.axes else (near, further)
+    m = a + step + o
     return at_least(e.score(x, x, m, a), e.score(x, x, m, a + step))
 
 

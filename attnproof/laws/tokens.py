@@ -1,18 +1,20 @@
 """Laws about encoded tokens: what one query or key becomes at one position.
 
-Where an encoding leaves tokens as they are (a bias alone, a mask, or what is added to q·k), they
-are laws of the identity: true, and no merit of the encoding.
+Where an encoding acts elsewhere and leaves tokens as they are (a bias alone, a mask, or what is
+added to q·k), they would be laws of the identity, and are not asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from ..encoding import Encoding
 from ..encoding_law import law
+from ..pairs import of_tokens
 from ..symbolic.array import as_array
 from ..symbolic.claim import Claim, equal, exists
 from ..symbolic.givens import Given, real
@@ -46,11 +48,13 @@ def units(e: Encoding, s: Any) -> tuple[Any, Any]:
     return xp.eye(e.width), xp.broadcast_to(s, (e.width, *s.shape))
 
 
-def shifting_matrix(e: Encoding, s: Any) -> Any:
+def shifting_matrix(e: Encoding, s: Any, *, of_queries: bool = False) -> Any:
     """The matrix the encoding names; else that of x ↦ moved(x, s), where nothing is added."""
     if e.defines("shift"):
         return e.shift(s)
-    return None if e.defines("add") else e.moved(*units(e, s)).mT
+    if e.defines("add"):
+        return None
+    return (e.query if of_queries else e.moved)(*units(e, s)).mT
 
 
 def some_matrix(e: Encoding, x: Any, a: Any, left: Any, right: Callable[[Any], Any],
@@ -59,30 +63,43 @@ def some_matrix(e: Encoding, x: Any, a: Any, left: Any, right: Callable[[Any], A
     claim = exists(real(rows, e.width), "W_s", lambda W: equal(left, right(W)), witness=witness)
     sides = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
     within = tuple(v.term for v in (x, a) if v.term in sides)
-    return Claim(claim.relation, claim.left, claim.right, claim.links, claim.variable,
-                 claim.witness, within)  # fmt: skip
+    return replace(claim, free_of=within)
 
 
 def encodes(kind: type[Encoding]) -> str:
     """Why there is nothing that moves with the position, if so."""
-    acts = kind.defines("add", "turn", "query", "key")
-    return "" if acts else "it makes nothing of a position alone: there is nothing to move"
+    acts = kind.acts("add", "turn", "query", "key")
+    none = "it makes nothing of a position alone: there is nothing to move"
+    return of_tokens(kind) if acts else none
+
+
+def encodes_keys(kind: type[Encoding]) -> str:
+    """Why no key moves, if so: it is the identity that would be asked."""
+    idle = kind.acts("query") and not kind.acts("add", "turn", "key")
+    return "it leaves keys as they are" if idle else of_tokens(kind)
 
 
 @law("Moving on is a linear map of what a position makes", group=GROUP, example="rope",
      breaks="index", applies=encodes)
-def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
+def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
     """For each shift s there is a matrix W with encode(x, p + s) = W encode(x, p) for all x and p.
 
-    W depends on s alone, and encode is that of keys.  Where positions are added, x is 0:
-    add(p + s) = W add(p).
-    Vaswani et al. 2017, section 3.5.
+    W depends on s alone; of queries and of keys, each with a W of its own.  Where positions are
+    added, x is 0: add(p + s) = W add(p).  Vaswani et al. 2017, section 3.5.
     """
     token = 0 * x if e.defines("add") else x
-    return some_matrix(
-        e, x, a, e.encode(token, a + s), lambda W: W @ e.encode(token, a),
-        e.width, shifting_matrix(e, s),
-    )  # fmt: skip
+
+    def shifted(encode: Encode, W: Any) -> Claim:
+        return some_matrix(
+            e, x, a, encode(token, a + s), lambda W: W @ encode(token, a), e.width, W,
+        )  # fmt: skip
+
+    keys = shifted(e.encode, shifting_matrix(e, s))
+    if not e.defines("query", "key"):
+        return {"": keys}
+    return {
+        "queries": shifted(e.encode_query, shifting_matrix(e, s, of_queries=True)), "keys": keys,
+    }
 
 
 @linear_shift.twin_of("the matrix is that of the shift back")
@@ -92,7 +109,7 @@ def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
 
 
 @law("Encoding at a and then at b is encoding at a + b", group=GROUP, example="rope",
-     breaks="sinusoidal")
+     breaks="sinusoidal", applies=of_tokens)
 def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     """encode(encode(x, a), b) = encode(x, a + b), of queries and of keys."""
     return both(e, lambda encode: equal(encode(encode(x, a), b), encode(x, a + b)))
@@ -103,7 +120,8 @@ def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(encode(x, a), a), encode(x, a)))
 
 
-@law("Position 0 leaves tokens as they are", group=GROUP, example="rope", breaks="sinusoidal")
+@law("Position 0 leaves tokens as they are", group=GROUP, example="rope", breaks="sinusoidal",
+     applies=of_tokens)
 def identity_at_zero(e: Encoding, x: Any) -> dict[str, Claim]:
     """encode(x, 0) = x, of queries and of keys."""
     return both(e, lambda encode: equal(encode(x, origin(e)), x))
@@ -114,7 +132,8 @@ def at_any_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, a), x))
 
 
-@law("Lengths of tokens are kept", group=GROUP, example="rope", breaks="sinusoidal")
+@law("Lengths of tokens are kept", group=GROUP, example="rope", breaks="sinusoidal",
+     applies=of_tokens)
 def keeps_norms(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     """‖encode(x, a)‖² = ‖x‖², of queries and of keys."""
     return both(e, lambda encode: equal(_dot(encode(x, a), encode(x, a)), _dot(x, x)))
@@ -125,7 +144,8 @@ def keeps_sums(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_sum(encode(x, a)), _sum(x)))
 
 
-@law("Products at one position are kept", group=GROUP, example="rope", breaks="sinusoidal")
+@law("Products at one position are kept", group=GROUP, example="rope", breaks="sinusoidal",
+     applies=of_tokens)
 def keeps_dot_products(e: Encoding, x: Any, y: Any, a: Any) -> Claim:
     """encode(q, a)·encode(k, a) = q·k for a query q and a key k at one position a."""
     return equal(_dot(e.encode_query(x, a), e.encode(y, a)), _dot(x, y))
@@ -141,8 +161,8 @@ def square(e: Encoding) -> Given:
     return real(e.width, e.width)
 
 
-@law("Encoding commutes with every linear map", group=GROUP, example="alibi", breaks="rope",
-     given={"W_K": square})
+@law("Encoding commutes with every linear map", group=GROUP, example="nope", breaks="rope",
+     applies=of_tokens, given={"W_K": square})
 def commutes_with_projections(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     """encode(x W, a) = encode(x, a) W for every matrix W, of queries and of keys.
 
@@ -159,7 +179,7 @@ def mapped_twice(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
 
 
 @law("A cached key can be moved without knowing where it was", group=GROUP, example="rope",
-     breaks="sinusoidal")
+     breaks="sinusoidal", applies=encodes_keys)
 def key_can_be_moved(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     """For each shift s an affine map takes the key at a to that at a + s, for every key x and a.
 

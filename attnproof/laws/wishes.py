@@ -13,14 +13,19 @@ from typing import Literal
 __all__ = ["WISHES", "Granted", "Wish", "granted"]
 
 Verdict = Literal["met", "not met", "open"]
-CONTRARY = {"proved": "refuted", "refuted": "proved"}
+APPLYING = "proved, where it applies"
+CONTRARY = {"proved": "refuted", "refuted": "proved", APPLYING: "refuted"}
+KEEPS = {
+    "proved": ("proved",), "refuted": ("refuted",), APPLYING: ("proved", "does not apply"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Wish:
     """One wish: where it stands, what it says, the laws that grant it and the verdicts it wants.
 
-    All of them, or with ``one_is_enough`` any.
+    All of them, or with ``one_is_enough`` any.  A law that is wanted "proved, where it applies"
+    is one that an encoding keeps, too, by doing nothing of the kind.
     """
 
     id: str
@@ -33,7 +38,7 @@ class Wish:
         strange = {wanted for _, wanted in self.laws} - set(CONTRARY)
         if strange or not self.laws:
             told = f"not {min(strange)}" if strange else "of one law at least"
-            raise ValueError(f"a wish wants proved or refuted, {told}: {self.id}")
+            raise ValueError(f"a wish wants {', '.join(CONTRARY)}, {told}: {self.id}")
 
 
 @dataclass(frozen=True)
@@ -51,15 +56,19 @@ def granted(wish: Wish, cells: Mapping[str, str]) -> Granted:
     """Whether the wish is met by an encoding of which these verdicts are known, by law.
 
     A law proved under hypotheses counts as proved.  A law that is undecided, measured, or does not
-    apply leaves open what hangs on it; so does one that is missing.
+    apply leaves open what hangs on it, unless it is wanted where it applies alone; so does one that
+    is missing.
 
     >>> granted(Wish("w", "004", "unique codes", (("unique", "proved"),)), {"unique": "refuted"})
     Granted(verdict='not met', because=(('unique', 'refuted'),))
     """
     known = [(law, cells.get(law, "not asked"), wanted) for law, wanted in wish.laws]
-    kept = tuple((law, found) for law, found, wanted in known if found == wanted)
+    kept = tuple((law, found) for law, found, wanted in known if found in KEEPS[wanted])
     broken = tuple((law, found) for law, found, wanted in known if found == CONTRARY[wanted])
-    between = tuple((law, found) for law, found, _ in known if found not in CONTRARY)
+    between = tuple(
+        (law, found) for law, found, wanted in known
+        if found not in KEEPS[wanted] and found != CONTRARY[wanted]
+    )  # fmt: skip
     if wish.one_is_enough:
         if kept:
             return Granted("met", kept)
@@ -87,11 +96,11 @@ WISHES: tuple[Wish, ...] = (
          (("unique", "proved"),)),
     Wish("relative-and-continuous", "004", "Relative and continuous: it depends on how far "
          "positions are from each other, and continuously.",
-         (("relative", "proved"), ("continuous", "proved"))),
+         (("relative", "proved"), ("continuous", "proved"), ("mask-continuous", APPLYING))),
     Wish("invariance", "004", "Invariance: it does not depend on the length of the sequence.",
          (("independent-of-length", "proved"),)),
     Wish("purpose", "004", "Purpose: it affects the scores of attention, or the values, or both.",
          (("acts-on-scores", "proved"), ("leaves-values", "refuted")), one_is_enough=True),
     Wish("size", "004", "Its numbers do not outgrow the rest of the data as sequences get longer.",
-         (("bounded", "proved"),)),
+         (("bounded", APPLYING),)),
 )  # fmt: skip

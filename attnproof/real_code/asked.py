@@ -6,18 +6,21 @@ import json
 import shlex
 from dataclasses import asdict, dataclass
 
-__all__ = ["DTYPES", "KINDS", "LEGS", "SAME", "Asked"]
+__all__ = ["DTYPES", "KINDS", "LEGS", "LIMIT", "SAME", "Asked"]
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 LEGS = ("measured", "identity", "exact", "traced")
 """In the order they run: what is quick, and says most of wrong code, comes first."""
+LIMIT = 60.0  # seconds that one law may take
 SAME = "<the same "  # begins what is told of an object that no line makes again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """One target and how it is looked at; ``laws`` empty means all that its kind has.
+
+    ``limit`` is in seconds: what one law may take by all methods.
 
     >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::turn --as rotary --law norm --seed 3'
@@ -31,6 +34,7 @@ class Asked:
     dtypes: tuple[str, ...] = ("float32",)
     device: str = "cpu"
     legs: tuple[str, ...] = LEGS
+    limit: float = LIMIT
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""
@@ -49,6 +53,7 @@ class Asked:
         words += ["--law", law, "--seed", str(self.seed)]
         words += ["--dtype", dtype] * (dtype not in ("", "float32"))
         words += ["--device", self.device] * (self.device != "cpu")
+        words += ["--limit", f"{self.limit:g}"] * (self.limit != LIMIT)
         return shlex.join(words)
 
     def text(self) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ..faults import internal_errors
 from .asked import LEGS, Asked
 from .given import as_written, file_of, known_dtype, known_laws, known_legs, known_seed, target_of
 from .listening import AT_WORK
@@ -101,7 +102,8 @@ def check_code(
     record = heard.record(perf_counter() - start)
     if run.heard is not None:
         for law in record.laws:
-            run.heard(f"attnproof.{told}.{law.law}", law.verdict)
+            line = law.why if law.verdict == "proved" else law.verdict
+            run.heard(f"attnproof.{told}.{law.law}", line)
     return record
 
 
@@ -119,6 +121,8 @@ def assert_code(
     record = check_code(kind, code, named, **more)
     for law in record.broken:
         raise CodeBreaksLaw(_broken(record, law), record)
+    for told in internal_errors(record):
+        raise CodeBreaksLaw(f"{record.name}: {told}", record)
     if record.raises:
         raise CodeBreaksLaw(f"{record.name} cannot be run: {record.raises}, for every law", record)
     if not record.asked:

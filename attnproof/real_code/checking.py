@@ -12,7 +12,7 @@ found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has
 traced      operations, guards, unread, why
 identity    kind, sentence, parts, answers, numbers
 printed     lines, first (what the code printed; told by a process of its own at its end)
-leg         leg, why (it did not come to its end; empty if it did), seconds
+leg         leg, why (it did not come to its end; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
 
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..numeric.programs.finding import Finding, Seen
 from ..numeric.programs.laws import laws_of
+from ..numeric.programs.running import fault_in
 from .plain import number, plain, raised
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Event", "Tell", "adapted", "look"]
 
+PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
 
@@ -69,13 +71,17 @@ def look(subject: Subject, asked: Asked, tell: Tell) -> None:
     legs = {"measured": _measured, "identity": _identity, "exact": _exact, "traced": _traced}
     tell = partial(_under, subject, tell)
     for leg in asked.legs:
-        start, why = perf_counter(), ""
+        start, why, fault = perf_counter(), "", None
         try:
             with _quiet(), given_back():
                 legs[leg](subject, asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-            why = raised(error).removeprefix("the code ")  # it may be the leg itself
-        tell({"event": "leg", "leg": leg, "why": why, "seconds": perf_counter() - start})
+            fault = fault_in(subject, error)
+            why = raised(error).removeprefix("the code ") if fault is None else fault.told
+        tell({
+            "event": "leg", "leg": leg, "why": why, "seconds": perf_counter() - start,
+            "traceback": fault.traceback if fault is not None else "",
+        })  # fmt: skip
 
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
@@ -94,15 +100,23 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
     import torch
 
     from ..numeric.devices import chosen
-    from ..numeric.probes.base import Draw
+    from ..numeric.probes.base import FINITE, Draw
     from ..numeric.probes.examine import examine
+    from ..numeric.programs.settings import given_back
 
     where = str(chosen(asked.device))
     for name in asked.dtypes:
         draw = Draw(asked.seed, getattr(torch, name), where)
-        for law in _laws(subject, asked):
+        laws = _laws(subject, asked)
+        if FINITE not in laws:  # told unasked where it is broken, before anything else
+            with given_back():
+                unasked = examine(subject, (draw,), (FINITE,))
+            for one in unasked:
+                if one.verdict == "broken":
+                    tell(_found(one))
+        for law in laws:
             find = partial(examine, subject, (draw,), (law,))
-            _law(law, "measured", asked, tell, name, where, find)
+            _law(subject, law, "measured", asked, tell, name, where, find)
 
 
 def _exact(subject: Subject, asked: Asked, tell: Tell) -> None:
@@ -111,11 +125,11 @@ def _exact(subject: Subject, asked: Asked, tell: Tell) -> None:
 
     for law in _laws(subject, asked):
         find = partial(exact, subject, (law,), asked.seed)
-        _law(law, "exact", asked, tell, "residues", "cpu", find)
+        _law(subject, law, "exact", asked, tell, "residues", "cpu", find)
 
 
 def _law(
-    law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
+    subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
     find: Callable[[], Iterable[Finding]],
 ) -> None:  # fmt: skip
     from ..numeric.programs.settings import given_back
@@ -126,9 +140,12 @@ def _law(
         with given_back():  # what the code sets in one law is not set in the next
             found = tuple(find())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
+        fault = fault_in(subject, error)
         found = (
-            Finding(law, leg, "undecided", raised(error), seed=asked.seed, dtype=dtype,
-                    device=device, seconds=perf_counter() - start),
+            Finding(law, leg, "undecided" if fault is None else "internal error",
+                    raised(error) if fault is None else fault.told, seed=asked.seed, dtype=dtype,
+                    device=device, seconds=perf_counter() - start,
+                    traceback=fault.traceback if fault is not None else ""),
         )  # fmt: skip
     for one in found:
         tell(_found(one))
@@ -145,7 +162,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
         told.append(one)
         tell(_found(one))
 
-    traced: Traced = prove(subject, _laws(subject, asked), heard)
+    traced: Traced = prove(subject, _laws(subject, asked), heard, PROOF * asked.limit)
     for one in traced.findings:
         if one not in told:
             tell(_found(one))
@@ -172,6 +189,7 @@ def _identity(subject: Subject, asked: Asked, tell: Tell) -> None:
 def _identified(found: Identity) -> Event:
     return {
         "kind": found.kind, "sentence": found.sentence, "answers": list(found.answers),
+        "why": found.parts[0].evidence if found.traceback else "", "traceback": found.traceback,
         "parts": [{**asdict(part), "value": plain(part.value)} for part in found.parts],
         "numbers": {name: [number(x) for x in all_] for name, all_ in found.numbers.items()},
     }  # fmt: skip
@@ -189,7 +207,7 @@ def _found(one: Finding) -> Event:
         "error": number(one.error), "bound": number(one.bound), "why": str(one.why),
         "witness": _seen(one.witness) if one.witness is not None else None,
         "sizes": {str(name): int(size) for name, size in one.sizes.items()},
-        "assuming": [str(guard) for guard in one.assuming],
+        "assuming": [{"text": str(c.text), "kind": c.kind} for c in one.assuming],
     }  # fmt: skip
     return {"event": "found", "finding": told}
 

@@ -11,6 +11,7 @@ from .combining import combined
 from .plain import readable
 from .records import (
     CodeRecord,
+    ConditionRecord,
     FindingRecord,
     IdentityRecord,
     LawOfCodeRecord,
@@ -32,6 +33,7 @@ class Collected:
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self.name = self.kind = self.adapted = self.file = self.torch = self.why = ""
+        self.traceback = ""
         self.findings: list[FindingRecord] = []
         self.legs: list[LegRecord] = []
         self.traced: TracedRecord | None = None
@@ -68,7 +70,7 @@ class Collected:
                 self.printed += int(told["lines"])
                 self.first_printed = self.first_printed or readable(str(told["first"]))
             case "refused":
-                self.why = str(told["why"])
+                self.why, self.traceback = str(told["why"]), str(told.get("traceback", ""))
             case "ended":
                 self.ended = True
             case other:
@@ -81,9 +83,13 @@ class Collected:
         if not self.kind or set(self.asked.legs) <= {"identity"}:
             return ()
         if asked:
-            return tuple(law for law in CODE_LAWS if law.id in asked)
+            return tuple(law for law in CODE_LAWS if law.id in asked or self._met(law.id))
         declared = laws_declared(self.asked.declared, self.kind)
         return tuple(law for law in CODE_LAWS if self.kind in law.about or law.id in declared)
+
+    def _met(self, law: str) -> bool:
+        """Whether a law was broken by what a look at another law met, which is told unasked."""
+        return any(one.law == law and one.verdict == "broken" for one in self.findings)
 
     @property
     def expected(self) -> int:
@@ -101,7 +107,7 @@ class Collected:
                     law=law, leg="exact" if leg == "exact" else "measured", verdict="undecided",
                     why=why, error=None, bound=None, witness=None, seed=self.asked.seed,
                     dtype=self.asked.dtypes[0], device=self.asked.device, sizes={}, assuming=(),
-                    seconds=0.0,
+                    seconds=0.0, traceback="",
                 )
             )  # fmt: skip
 
@@ -115,7 +121,8 @@ class Collected:
             target=asked.target, name=self.name, file=self.file, kind=self.kind or asked.kind,
             adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
             device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
-            traced=self.traced, legs=tuple(self.legs), why=self.why, stopped=stopped,
+            traced=self.traced, legs=tuple(self.legs), why=self.why,
+            traceback=self.traceback, stopped=stopped,
             unfinished=missing, said=said, printed=self.printed, first_printed=self.first_printed,
             torch=self.torch, seconds=seconds,
         )  # fmt: skip
@@ -124,7 +131,8 @@ class Collected:
         found = [one for one in self.findings if one.law == law.id]
         broken = next((one for one in found if one.verdict == "broken"), None)
         known = broken.dtype if broken is not None and broken.leg == "measured" else ""
-        again = self.asked.again(law.id, known)
+        met = broken.witness.inputs.get("met by") if broken is not None and broken.witness else None
+        again = self.asked.again(str(met) if law.id == "finite" and met else law.id, known)
         row = combined(law, found, again, named=law.id in self.asked.laws)
         if self.kind not in law.about:
             told = f"it is a law of {' and '.join(law.about)} code, and this is {self.kind} code"
@@ -142,7 +150,7 @@ def _finding(told: dict[str, Any]) -> FindingRecord:
     seen = told["witness"]
     known = {name: told[name] for name in FindingRecord.model_fields}
     known |= {
-        "assuming": tuple(told["assuming"]),
+        "assuming": tuple(ConditionRecord(**one) for one in told["assuming"]),
         "witness": None if seen is None else SeenRecord(
             **{**seen, "here": SideRecord(**seen["here"]), "there": SideRecord(**seen["there"])}
         ),
@@ -155,4 +163,5 @@ def _identity(told: dict[str, Any]) -> IdentityRecord:
         kind=told["kind"], sentence=told["sentence"], answers=tuple(told["answers"]),
         parts=tuple(PartRecord(**part) for part in told["parts"]),
         numbers={name: tuple(all_) for name, all_ in told["numbers"].items()},
+        why=told["why"], traceback=told["traceback"],
     )  # fmt: skip

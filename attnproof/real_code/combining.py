@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .records import RAISED, FindingRecord, LawOfCodeRecord, LawVerdict
+from ..numeric.programs.finding import NOT_MEASURED, UNLIKE
+from ..symbolic.verdict_line import Condition, clauses, verdict_line
+from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, LawVerdict
 
 if TYPE_CHECKING:
     from ..numeric.programs.laws import CodeLaw
@@ -16,7 +18,7 @@ BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
 NOBODY = "nothing here looks at it"
 BREAKS = "breaks in floating point"
-UNLIKE = "and not where it was run in {} (rounding, or a call that no proof is of)"
+ELSEWHERE = "and not where it was run in {} (rounding, or a call that no proof is of)"
 FORMATS = ("float64", "float32", "float16", "bfloat16")  # the finer first
 SHOWN = "broken in exact arithmetic and in floating point, at other inputs than were measured"
 
@@ -45,17 +47,30 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
     broken = [one for one in findings if one.verdict == "broken"]
     holding = [one for one in findings if one.verdict == "holds"]
     doubtful = [one for one in findings if one.verdict == "undecided"]
+    stopped = [one for one in findings if one.verdict == "internal error"]
+    lost = next((one for one in doubtful if one.why.startswith(NOT_MEASURED)), None)
     if broken:
         return "broken", _breaks(broken[0], holding), broken[0]
+    if lost is not None:  # what is shown in exact arithmetic is not what the code gives
+        return "undecided", _not_measured(lost, holding), None
     for leg in BEST:
         good = [one for one in holding if one.leg == leg]
         if good:
             measured = [one for one in holding if one.leg == "measured"]
-            return VERDICTS[leg], _holds(good[0], doubtful), _worst(measured or good)
+            return VERDICTS[leg], _holds(good, doubtful), _worst(measured or good)
+    if stopped:
+        return "internal error", _told(stopped[0]), stopped[0]
     if doubtful:
         return "undecided", _told(doubtful[0]), _worst(doubtful)
     ran = (one.why for one in findings if one.leg == "measured")  # other legs ask less
     return "not asked", next(ran, NOBODY), None
+
+
+def _not_measured(lost: FindingRecord, holding: Sequence[FindingRecord]) -> str:
+    """That NaN came back, and what other legs, which see none, say of the law."""
+    known = next((VERDICTS[leg] for leg in ("traced", "exact")
+                  if any(one.leg == leg for one in holding)), "")  # fmt: skip
+    return lost.why + (f"; {known} in exact arithmetic" if known == "proved" else "")
 
 
 def _applies(findings: Sequence[FindingRecord]) -> bool:
@@ -74,13 +89,15 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """Why it is broken, and what other legs say to that."""
     exactly = [other for other in holding if other.leg in ("traced", "exact")]
+    if UNLIKE in one.why:
+        return one.why
     if one.leg == "measured" and exactly:
-        guards = "; ".join(_guards(exactly))
-        where = f" where {guards}" if guards else ""
+        told = ", ".join(("", *clauses(map(_condition, _guards(exactly)))))
+        where = told.replace(", ", " ", 1)
         finer = FORMATS[: FORMATS.index(one.dtype)] if one.dtype in FORMATS else ()
         if any(other.leg == "measured" and other.dtype in finer for other in holding):
             return f"holds in exact arithmetic{where}, {BREAKS} ({one.dtype}): {one.why}"
-        return f"holds in exact arithmetic{where}, {UNLIKE.format(one.dtype)}: {one.why}"
+        return f"holds in exact arithmetic{where}, {ELSEWHERE.format(one.dtype)}: {one.why}"
     if one.leg != "measured" and any(other.leg == "measured" for other in holding):
         shown = isinstance(one.error, float) and isinstance(one.bound, float)
         if one.error == "non-finite" or (shown and one.error > one.bound):  # type: ignore[operator]
@@ -89,10 +106,15 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     return _told(one)
 
 
-def _holds(one: FindingRecord, doubtful: Sequence[FindingRecord]) -> str:
-    told = _told(one)
+def _holds(good: Sequence[FindingRecord], doubtful: Sequence[FindingRecord]) -> str:
+    """How it is known; of a proof the line of its verdict, with every condition."""
+    told = _told(good[0])
+    if good[0].leg == "traced":
+        told = verdict_line("proved", map(_condition, _guards(good)))
+    unlike = [other for other in doubtful if UNLIKE in other.why][:1]
     others = [other for other in doubtful if other.leg != "traced"][:1]
-    return told + "".join(f"; undecided {_in(other)}: {other.why}" for other in others)
+    return told + "".join(f"; undecided {_in(other)}: {other.why}" for other in others) + "".join(
+        f"; not proved: {other.why}" for other in unlike)  # fmt: skip
 
 
 def _told(one: FindingRecord) -> str:
@@ -103,7 +125,11 @@ def _in(one: FindingRecord) -> str:
     return {"traced": "in the proof", "exact": "in finite fields"}.get(one.leg, f"in {one.dtype}")
 
 
-def _guards(findings: Sequence[FindingRecord]) -> tuple[str, ...]:
+def _condition(one: ConditionRecord) -> Condition:
+    return Condition(one.text, one.kind)
+
+
+def _guards(findings: Sequence[FindingRecord]) -> tuple[ConditionRecord, ...]:
     proofs = (one for one in findings if one.leg == "traced" and one.verdict == "holds")
     return tuple(dict.fromkeys(guard for one in proofs for guard in one.assuming))
 

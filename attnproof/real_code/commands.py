@@ -9,7 +9,7 @@ import typer
 
 from ..options import Dtype, Dtypes, JsonFile, Seed
 from ..usage import UsageError, require_device, require_file, require_known
-from .asked import KINDS, Asked
+from .asked import KINDS, LIMIT, Asked
 from .targets import in_turn
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def check(
     seed: Seed = 0,
     dtype: Dtypes = None,
     device: Device = "cpu",
-    limit: Limit = 60.0,
+    limit: Limit = LIMIT,
     whole: Whole = 600.0,
     json: JsonFile = None,
 ) -> int:
@@ -75,12 +75,12 @@ def check(
     the largest of theirs.
     """
     _require_laws(law or ())
-    base = _asked(kind, declare, seed, dtype, device, json)
+    base = _asked(kind, declare, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
         return Asked(target=target, laws=tuple(dict.fromkeys(law or ())), **base)
 
-    return in_turn(targets, asked, limit, whole, json, identifying=False)
+    return in_turn(targets, asked, whole, json, identifying=False)
 
 
 def identify(
@@ -89,7 +89,7 @@ def identify(
     seed: Seed = 0,
     dtype: Dtypes = None,
     device: Device = "cpu",
-    limit: Limit = 60.0,
+    limit: Limit = LIMIT,
     whole: Whole = 600.0,
     json: JsonFile = None,
 ) -> int:
@@ -98,12 +98,12 @@ def identify(
     This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
     2: a usage error, or the code cannot be run.
     """
-    base = _asked(kind, "", seed, dtype, device, json)
+    base = _asked(kind, "", seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
         return Asked(target=target, legs=("identity",), **base)
 
-    return in_turn(targets, asked, limit, whole, json, identifying=True)
+    return in_turn(targets, asked, whole, json, identifying=True)
 
 
 def list_code_laws() -> int:
@@ -127,7 +127,7 @@ def _require_laws(names: Sequence[str]) -> None:
 
 def _asked(
     kind: str, declare: str, seed: int, dtype: list[Dtype] | None, device: str,
-    json: Path | None,
+    limit: float, json: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What is asked of every target alike.  Raises :class:`UsageError`."""
     require_device(device)
@@ -148,5 +148,5 @@ def _asked(
     dtypes = tuple(dict.fromkeys(one.value for one in dtype or ())) or ("float32",)
     return {
         "kind": kind, "declared": declare, "seed": seed, "dtypes": dtypes,
-        "device": device,
+        "device": device, "limit": limit,
     }  # fmt: skip

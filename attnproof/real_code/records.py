@@ -12,11 +12,13 @@ from pydantic import Field, JsonValue
 
 from .. import __version__
 from ..evidence import Number, Record
+from ..symbolic.verdict_line import Kind
 
 __all__ = [
     "RAISED",
     "CodeRecord",
     "CodesRecord",
+    "ConditionRecord",
     "FindingRecord",
     "IdentityRecord",
     "LawOfCodeRecord",
@@ -30,7 +32,9 @@ __all__ = [
     "codes_record",
 ]  # fmt: skip
 
-LawVerdict = Literal["proved", "exact", "measured", "broken", "undecided", "not asked"]
+LawVerdict = Literal[
+    "proved", "exact", "measured", "broken", "undecided", "not asked", "internal error"
+]
 Leg = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
 
@@ -53,12 +57,19 @@ class SeenRecord(Record):
     certified: bool = Field(description="Whether ball arithmetic bounds the difference from 0.")
 
 
+class ConditionRecord(Record):
+    """A condition of a proof: a phrase that follows "for", "if" or "where"."""
+
+    text: str
+    kind: Kind = Field(description="for: lengths; if: values; where: what was read as what.")
+
+
 class FindingRecord(Record):
     """What one leg found about one law."""
 
     law: str
     leg: Leg = Field(description="traced: a proof; exact: finite fields; measured: runs.")
-    verdict: Literal["holds", "broken", "undecided", "not asked"]
+    verdict: Literal["holds", "broken", "undecided", "not asked", "internal error"]
     why: str
     error: Number | None = Field(description="The largest difference that was met.")
     bound: Number | None = Field(description="What rounding allows there.")
@@ -67,8 +78,9 @@ class FindingRecord(Record):
     dtype: str
     device: str
     sizes: dict[str, int]
-    assuming: tuple[str, ...] = Field(description="Guards under which it is valid.")
+    assuming: tuple[ConditionRecord, ...] = Field(description="Conditions under which it holds.")
     seconds: float = Field(ge=0)
+    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
 
 
 class LawOfCodeRecord(Record):
@@ -79,10 +91,13 @@ class LawOfCodeRecord(Record):
     group: str
     always: bool = Field(description="Code that breaks it is wrong whatever it is meant to be.")
     verdict: LawVerdict
-    why: str = Field(description="How it is known, in a line.")
+    why: str = Field(
+        description="How it is known, in a line; of a proof the line of its verdict: every "
+        "condition under which it holds."
+    )
     error: Number | None
     bound: Number | None
-    assuming: tuple[str, ...] = ()
+    assuming: tuple[ConditionRecord, ...] = ()
     findings: tuple[FindingRecord, ...]
     again: str = Field(description="What shows it again.")
 
@@ -110,6 +125,8 @@ class IdentityRecord(Record):
     parts: tuple[PartRecord, ...]
     answers: tuple[str, ...]
     numbers: dict[str, tuple[Number, ...]]
+    why: str = Field("", description="The error of attnproof itself; else empty.")
+    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
 
 
 class TracedRecord(Record):
@@ -127,6 +144,7 @@ class LegRecord(Record):
     leg: Leg
     why: str
     seconds: float = Field(ge=0)
+    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
 
 
 class CodeRecord(Record):
@@ -147,6 +165,7 @@ class CodeRecord(Record):
     traced: TracedRecord | None
     legs: tuple[LegRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
+    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
     stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")
@@ -194,7 +213,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str

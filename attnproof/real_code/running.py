@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .asked import Asked
+from .asked import LIMIT, Asked
 from .plain import one_line, readable
 
 if TYPE_CHECKING:
@@ -34,14 +34,15 @@ BOOT = (
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 TAIL = 200  # lines of what code prints that are kept
 WAIT = 0.05
+LEAST = 0.1  # of the limit of a law is left to each further method of looking at it
 FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that one step may take (a law, an import), and all of them."""
+    """Seconds that one step may take (a law by all methods, an import), and all of them."""
 
-    law: float = 60.0
+    law: float = LIMIT
     whole: float = 600.0
 
 
@@ -161,6 +162,8 @@ def _listen(
     tell: Callable[[Collected, dict[str, Any]], None],
 ) -> Stopped | None:  # fmt: skip
     """Hear what the process tells until it has ended, crashed, or had its time."""
+    spent: dict[str, float] = {}  # on each law, by the methods that go law by law
+    since, at = monotonic(), ""
     step: float | None = None  # the libraries are loaded in time that is not the code's
     while True:
         now = monotonic()
@@ -190,8 +193,12 @@ def _listen(
         tell(heard, event)
         if event["event"] == "ended":
             return None
+        law, now = at, monotonic()
+        if law:
+            spent[law] = spent.get(law, 0.0) + now - since
+        at, since = heard.at[1], now
         if heard.torch:
-            step = monotonic() + limits.law
+            step = now + max(LEAST * limits.law, limits.law - spent.get(at, 0.0))
 
 
 def _ended(child: Child, heard: Collected) -> Stopped:

@@ -150,11 +150,9 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         yield f"nothing was proved of it: {traced.why}", "dim"
     elif traced is not None:
         unread = f"; not read: {', '.join(traced.unread)}" if traced.unread else ""
-        yield f"its graph has {traced.operations} operations{unread}", "dim"
-        if traced.guards:
-            where = ", ".join(traced.guards)
-            told = "the proofs are of the graph of one call in evaluation, in exact arithmetic"
-            yield f"  {told}, for {where}", "dim"
+        proved = any(law.verdict == "proved" for law in record.laws)
+        told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
+        yield f"its graph has {traced.operations} operations{unread}{told}", "dim"
     yield from ((f"! {leg.leg}: {leg.why}", "yellow") for leg in record.legs if leg.why)
     if told := printed_told(record):
         yield told, "dim"

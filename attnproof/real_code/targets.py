@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ..faults import tell_faults
 from ..interrupt import Interrupted
 from ..usage import UsageError
 
@@ -22,7 +23,7 @@ __all__ = ["in_turn"]
 
 
 def in_turn(
-    targets: Sequence[str], asked: Callable[[str], Asked], limit: float, whole: float,
+    targets: Sequence[str], asked: Callable[[str], Asked], whole: float,
     json: Path | None, *, identifying: bool,
 ) -> int:  # fmt: skip
     """Run the targets, one after the other; what one does stops no other.  The exit code."""
@@ -34,7 +35,9 @@ def in_turn(
     left = list(dict.fromkeys(targets))
     try:
         while left and 130 not in codes:
-            record, code = _found(asked(left[0]), Limits(limit, whole), identifying=identifying)
+            one = asked(left[0])
+            limits = Limits(one.limit, whole)
+            record, code = _found(one, limits, identifying=identifying)
             done.append(record)
             codes.append(code)
             left.pop(0)
@@ -43,6 +46,8 @@ def in_turn(
         codes.append(130)
     if not done:
         raise Interrupted("interrupted before any law was decided; nothing written")
+    for record in done:
+        tell_faults(record, json)
     if json is not None:
         _write(done, left, monotonic() - start, json)
     return max(codes, key=lambda code: (code == 130, code))

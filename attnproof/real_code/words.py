@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
+from ..faults import FAULT, internal_errors
+from ..numeric.programs.finding import UNLIKE
 from .records import CodeRecord, LawOfCodeRecord, LawVerdict, PartRecord, SeenRecord
 
 if TYPE_CHECKING:
@@ -20,15 +22,21 @@ __all__ = ["SIGNS", "STYLES", "broken_lines", "counted", "declaring", "exit_code
 
 SIGNS = {
     "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "undecided": "?", "not asked": "–",
+    "internal error": "!",
 }  # fmt: skip
-STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim"}
+STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim", "!": "red"}
 NOT_GIVEN = "no code was given that does this"
 MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; the record has it
 LONG = 160  # characters of a value that is shown; the record has all of it
 
 
 def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
-    """0: every law that was asked holds.  1: one is broken or undecided.  2: none, or not run."""
+    """0: every law that was asked holds.  1: one is broken or undecided.  2: none, or not run.
+
+    An error of attnproof itself is 2 as well.
+    """
+    if any(True for _ in internal_errors(record)):
+        return FAULT
     if record.why or record.stopped:
         return 2
     if identifying:
@@ -50,13 +58,17 @@ def short(value: float | str | None) -> str:
 
 
 def how(law: LawOfCodeRecord) -> str:
-    """How the verdict of a law is known, its reason's first clause; the record has all."""
+    """How the verdict of a law is known: of a proof its whole line, of others a first clause."""
+    if law.verdict == "proved":
+        return law.why.removeprefix("proved, ")
     leg = {"proved": "traced", "exact": "exact", "measured": "measured"}.get(law.verdict, "")
     good = [one for one in law.findings if one.leg == leg and one.verdict == "holds"]
     if not good:
         return law.why
     open_ = [one for one in law.findings if one.verdict == "undecided" and one.leg != "traced"]
     doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
+    unlike = [one.why for one in law.findings if one.verdict == "undecided" and UNLIKE in one.why]
+    doubt += "".join(f"; not proved: {why}" for why in unlike[:1])
     return (good[0].why.partition("; ")[0] or "holds") + doubt
 
 
@@ -74,6 +86,8 @@ def why_not_zero(record: CodeRecord) -> str:
     """Why the exit code is not 0, where nothing is broken."""
     if record.why or record.stopped or record.broken or record.ok or not record.laws:
         return ""
+    if told := next(internal_errors(record), ""):
+        return f"{told}; the exit code is 2"
     if not record.asked:
         failed = [f"{leg.leg}: {leg.why}" for leg in record.legs if leg.why]
         told = f" ({'; '.join(failed)})" if failed else ""

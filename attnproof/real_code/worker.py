@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import IO, Any
 
+from ..symbolic.faults import fault_of
 from .asked import Asked
 from .plain import MOST, raised, readable
 from .printing import counting
@@ -46,7 +47,11 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _look(asked, tell)
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
-        tell({"event": "refused", "why": raised(error)})
+        fault = fault_of(error)
+        tell({
+            "event": "refused", "why": raised(error) if fault is None else fault.told,
+            "traceback": fault.traceback if fault is not None else "",
+        })  # fmt: skip
     tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
     os._exit(0)  # threads of the code may be left, and hooks at exit

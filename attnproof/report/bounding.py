@@ -92,7 +92,7 @@ def _score(kind: type[Encoding]) -> tuple[Term, dict[str, Given]]:
     encoding = kind()
     givens, values = dict(kind.declared()), []
     for name in ("Q", "K", "u", "p"):
-        own, value = named(name, encoding, {})
+        own, value = named(name, encoding, {}, in_a_row=True)
         givens |= own
         values.append(value)
     return as_array(encoding.scores(*values)).term, givens

@@ -23,6 +23,7 @@ from ..card_records import (
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.claims import width
+from ..symbolic.verdict_line import clauses
 from . import view
 from .plots import Plot, plots
 from .templating import environment, rendered, written
@@ -52,7 +53,12 @@ class Cell:
     @property
     def word(self) -> str:
         """Its verdict in words, with the condition if there is one."""
-        return self.record.verdict + " under a hypothesis" * bool(self.record.under)
+        return self.record.verdict + " under a hypothesis" * bool(self.record.conditions)
+
+    @property
+    def clauses(self) -> list[str]:
+        """Every condition of the verdict, in the words of its line."""
+        return clauses(self.record.conditions)
 
     @property
     def contrary(self) -> bool:
@@ -141,9 +147,9 @@ class Wished:
 
     @property
     def under(self) -> bool:
-        """Whether it is met under a hypothesis only."""
+        """Whether it is met under a condition only."""
         settled = [cell for cell, _, _ in self.because if cell is not None]
-        return self.wish.verdict == "met" and any(cell.record.under for cell in settled)
+        return self.wish.verdict == "met" and any(cell.record.conditions for cell in settled)
 
 
 @dataclass(frozen=True)

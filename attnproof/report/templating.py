@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
+from ..derived_words import derivation, derived_line
 from ..exact_words import exact_lines
 from ..policy_words import nearest, not_applied, policy_lines
 from ..symbolic.latex import NOTATION
@@ -50,10 +51,11 @@ def environment(*sheets: str) -> Environment:
     style = [face_css(), *(asset(name).decode("utf-8") for name in ("page.css", *sheets))]
     made.globals.update(
         signs=view.SIGNS, derivations=view.derivations, measured=view.measured, steps=view.steps,
-        exact_lines=exact_lines, nearest=nearest, policy_lines=policy_lines,
+        derivation=derivation, derived_line=derived_line, exact_lines=exact_lines,
+        nearest=nearest, policy_lines=policy_lines,
         not_applied=not_applied, tally=view.tally, assumptions=view.assumptions,
-        readings=view.readings, statuses=view.statuses, notation=NOTATION, inputs=inputs,
-        conclusion=conclusion, style=Markup("\n".join(style)),
+        readings=view.readings, limits=view.limits, statuses=view.statuses, notation=NOTATION,
+        inputs=inputs, conclusion=conclusion, style=Markup("\n".join(style)),
     )  # fmt: skip
     return made
 

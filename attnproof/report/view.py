@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
+from typing import get_args
 
 from markupsafe import Markup, escape
 
@@ -22,16 +23,18 @@ from ..records import (
     TheoremRecord,
     TwinRecord,
     UseRecord,
+    Verdict,
 )  # fmt: skip
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.claims import width
+from ..symbolic.verdict_line import clauses
 from .formula import formula_html
 from .words import greek
 
 __all__ = [
     "SIGNS", "Derivation", "Measured", "Part", "assumptions", "axis_latex", "counts", "derivations",
-    "given_html", "measured", "number", "readings", "scientific", "sizes_html", "statuses", "steps",
-    "subjects", "tally",
+    "given_html", "limits", "measured", "number", "readings", "scientific", "sizes_html",
+    "statuses", "steps", "subjects", "tally",
 ]  # fmt: skip
 
 SIGNS = {
@@ -55,7 +58,7 @@ def counts(results: Results) -> dict[str, int]:
     return {
         "theorems": len(results.theorems),
         "ok": sum(t.ok for t in results.theorems),
-        **{word: told[word] for word in ("proved", "refuted", "ill-typed", "undecided")},
+        **{word: told[word] for word in get_args(Verdict)},
         "measured": measurements,
     }
 
@@ -223,6 +226,11 @@ def assumptions(statement: Statement) -> list[str]:
     used = [a for e in statement.evidence if e.kind == "proved" for a in e.assumptions]
     names = [a for a in used if not _SAID.search(a)]
     return greek([*names, *["the hypotheses above"] * (len(names) < len(used))])
+
+
+def limits(statement: Statement) -> list[str]:
+    """The clauses of its verdict: under what it is proved."""
+    return greek(clauses(statement.conditions))
 
 
 def readings(statement: Statement) -> list[str]:

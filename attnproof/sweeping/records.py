@@ -43,6 +43,9 @@ class CellRecord(Record):
         "conclusion held and none was violated."
     )
     reason: str = Field(description="Why it was skipped or lost; empty otherwise.")
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
     ratio: Number | None = Field(
         description="The largest error over its bound, or |z| over its limit; null if none."
     )
@@ -63,6 +66,9 @@ class UnusableRecord(Record):
     twin: bool
     why: str
     broken: bool = Field(description="Whether it should have had cells.")
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
 
 
 class SweepRecord(Record):
@@ -95,8 +101,10 @@ def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -
 
     A twin is the opposite; that of a theorem with nothing to measure is the theorem's truth.
     """
-    return expected.get(cell.theorem) != "refuted" if not cell.twin else (
-        expected.get(cell.theorem) != "proved"
+    return (
+        expected.get(cell.theorem) != "refuted"
+        if not cell.twin
+        else (expected.get(cell.theorem) != "proved")
     )
 
 

@@ -36,7 +36,7 @@ class Shared:
         from ..numeric.check import ReadingError
         from ..numeric.devices import dtype_named
         from ..numeric.implementations import named
-        from ..numeric.parts import at_witness, definitions_of, parts_of
+        from ..numeric.parts import definitions_of, parts_of
 
         if self.kept is None:
             self.kept = list(parts_of(statement)), _measuring(cell)
@@ -44,7 +44,7 @@ class Shared:
         measuring.results, measuring.failed = [], []
         (one,) = named([cell.implementation], measuring.device)
         for says, claim, part in parts:
-            if not one.replaced or one.serves(definitions_of(at_witness(claim))):
+            if not one.replaced or one.serves(definitions_of(claim.at_witness())):
                 measuring.claim(part, says, [one], [dtype_named(cell.dtype)])
         if measuring.failed:
             says, cause = measuring.failed[0]

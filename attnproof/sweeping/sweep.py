@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import ValidationError
 
 from .. import __version__
-from ..catalogue import Entry, failure
+from ..catalogue import Entry
+from ..faults import broken_by
 from ..judgement import opposite
 from ..machine import machine
 from .cells import Cell, Claimed, Grid, batches, cells_of
@@ -69,8 +70,11 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
                 statement = entry.theorem.twin if twin else entry.theorem.statement
                 digest = statement_digest(statement)
             except Exception as error:  # noqa: BLE001 (one file stops no other)
-                told = failure(error, entry.source.path)
-                plan.unusable.append(_unusable(entry.id, twin, told, broken=True))
+                broken = broken_by(error, entry.source.path)
+                plan.unusable.append(UnusableRecord(
+                    theorem=entry.id, twin=twin, why=broken["error"], broken=True,
+                    traceback=broken["traceback"],
+                ))  # fmt: skip
                 continue
             is_expected = opposite(expected) if twin else expected
             claimed = Claimed(entry.source, twin, is_expected, digest)
@@ -90,10 +94,10 @@ def _serving(statement: Statement, asked: Asked) -> list[str]:
     """The implementations that compute some definition of a statement, or are the definition."""
     from ..numeric.devices import chosen
     from ..numeric.implementations import named
-    from ..numeric.parts import at_witness, definitions_of
+    from ..numeric.parts import definitions_of
 
-    claims = map(at_witness, statement.claims.values())
-    used = {name for claim in claims for name in definitions_of(claim)}
+    claims = statement.claims.values()
+    used = {name for claim in claims for name in definitions_of(claim.at_witness())}
     wanted = asked.implementations or None
     every = [i for device in asked.grid.devices for i in named(wanted, chosen(device))]
     return list(dict.fromkeys(i.name for i in every if not i.replaced or i.serves(used)))
@@ -156,9 +160,7 @@ def sweep(
 
 def _against(plan: Plan) -> Callable[[CellRecord], bool]:
     def against(record: CellRecord) -> bool:
-        return record.status in LOST or (
-            record.status in BAD and holds(plan.expected, record)
-        )
+        return record.status in LOST or (record.status in BAD and holds(plan.expected, record))
 
     return against
 

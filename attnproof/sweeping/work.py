@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from .. import translate
 from ..catalogue import Source
+from ..symbolic.faults import fault_of
 from .cells import Batch, Cell, Claimed
 from .digests import calibration, device_name, statement_digest, versions
 from .kept import attached, code
@@ -139,10 +140,11 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
     """One cell within its limits."""
     started = perf_counter()
 
-    def lost(status: CellStatus, why: str) -> CellRecord:
+    def lost(status: CellStatus, why: str, traceback: str = "") -> CellRecord:
         return record_of(
-            cell, terms.surroundings, status, why, seconds=perf_counter() - started
-        )
+            cell, terms.surroundings, status, why, seconds=perf_counter() - started,
+            traceback=traceback,
+        )  # fmt: skip
 
     try:
         with limited_memory(terms.memory), limited_time(terms.limit):
@@ -152,16 +154,19 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
     except Exception as error:  # noqa: BLE001 (one cell stops no other)
         told = " ".join(f"{type(error).__name__}: {error}".split())
         gc.collect()
-        return lost("out of memory" if spent_memory(told) else "failed", told)
+        if spent_memory(told):
+            return lost("out of memory", told)
+        fault = fault_of(error, (cell.claimed.source.path,))
+        return (
+            lost("failed", told) if fault is None else lost("failed", fault.told, fault.traceback)
+        )
     short = next((m.reason for m in found if m.status == "skipped" and spent_memory(m.reason)), "")
     if short:
         return lost("out of memory", short)
     return _found(cell, found, terms, perf_counter() - started)
 
 
-def _found(
-    cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: float
-) -> CellRecord:
+def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: float) -> CellRecord:
     statuses = [m.status for m in found]
     status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")  # type: ignore[misc]
     reasons = dict.fromkeys(m.reason for m in found if m.status == "skipped")

@@ -12,6 +12,7 @@ import torch
 
 from ..programs.finding import Finding, Seen
 from ..programs.laws import CodeLaw, laws_of
+from ..programs.running import fault_in
 from ..programs.subjects import Rotary, Subject
 from ..residues.towers import NoTower
 from ..threads import one_thread
@@ -120,6 +121,9 @@ def _found(
                 continue
             if isinstance(error, (NotAsked, NoMeaning, NoTower)):
                 return made("not asked", str(error))
+            fault = fault_in(subject, error)
+            if fault is not None:
+                return made("internal error", fault.told, traceback=fault.traceback)
             told = " ".join(str(error).split())[:200]
             return made("undecided", f"the code raised {type(error).__name__}: {told}")
         if asked.doubt and not building and subject.make is not None:

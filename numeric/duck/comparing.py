@@ -76,6 +76,7 @@ def compared(sides: Sides, session: Session) -> Compared:
         unknown += int((known & ~(x.top.isfinite() & y.top.isfinite())).sum())
         chance = None if chance is None else _either(chance, _chance(x, y, session))
     unknown += int(one.sum())
+    unknown += int((where & (numbers[0].isnan() | numbers[1].isnan())).sum())
     error, bound, at, values = _measured(*numbers, where, session)
     dtype = str(a.dtype).removeprefix("torch.")
     return Compared(sides, entries, differ, error, bound, chance, dtype, at, values,

@@ -7,7 +7,9 @@ calls showed, with how it was read and how far it may be off.
 from __future__ import annotations
 
 from ..probes.base import Draw
+from ..programs.finite import NotFinite, watching
 from ..programs.identity import Identity, Part
+from ..programs.running import fault_in
 from ..programs.subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from ..rotary_precision.survey import one_thread
 
@@ -27,11 +29,18 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
     """
     try:
         with one_thread():
-            return _identify(subject, draw)
+            return _identify(watching(subject), draw)
+    except NotFinite as seen:
+        told = f"{seen}, at ordinary inputs"
+        part = Part("finite", False, "which gives NaN or infinity", told)
+        return Identity(subject.kind, (part,), (f"No: {told}.",))
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        fault = fault_in(subject, error)
         told = f"the code raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        part = Part("unread", None, "which could not be read", told, certain=False)
-        return Identity(subject.kind or "unknown", (part,))
+        part = Part("unread", None, "which could not be read",
+                    told if fault is None else fault.told, certain=False)  # fmt: skip
+        return Identity(subject.kind or "unknown", (part,),
+                        traceback=fault.traceback if fault is not None else "")  # fmt: skip
 
 
 def _identify(subject: Subject, draw: Draw) -> Identity:

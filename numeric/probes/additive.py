@@ -172,7 +172,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
             1.0 if factor == 1.0 else float((table * one.table).sum() / one.table.square().sum())
         )
         off = (table - scale * one.table).abs().nan_to_num(nan=math.inf)
-        over = (off > allowed * max(1.0, abs(scale))).any(1)
+        over = (~(off <= allowed * max(1.0, abs(scale)))).any(1)
         if not bool(over.any()):
             row = int((off / allowed).amax(1).argmax())
             more = "" if scale == 1.0 else f", times {scale:.6g}"
@@ -242,10 +242,10 @@ def products_of_offset(subject: Additive, draw: Draw) -> Outcome:
         return 2 * size * both + 2 * rows[1:, None] * rows[None, 1:]
 
     allowed = allow(1.0)
-    if bool((off > allowed).any()) and _fast(table) and bool((off <= allow(FASTEST)).all()):
+    if bool((~(off <= allowed)).any()) and _fast(table) and bool((off <= allow(FASTEST)).all()):
         return undecided(TOO_FAST, float(off.max()), float(allowed.max()))
-    if bool((off > allowed).any()):
-        over = [(max(m, n), m, n) for m, n in (off > allowed).nonzero().tolist()]
+    if bool((~(off <= allowed)).any()):
+        over = [(max(m, n), m, n) for m, n in (~(off <= allowed)).nonzero().tolist()]
         _, m, n = min(over)
         what = "length" if m == n else "product"
         return broken(
@@ -292,7 +292,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     off = float(left.norm())
     if allowed < off <= loose and _fast(table):
         return undecided(TOO_FAST, off, allowed)
-    if off > allowed:
+    if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())
         column = int(left[row].abs().argmax())
         return broken(

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from ..programs.finite import finite_gradients
 from ..programs.subjects import Attention
 from .attention_masks import embed_of, tokens_reached, weights_seen, wrongly
 from .attention_tolerance import Unsteady
@@ -216,7 +217,10 @@ def _trained(scene: Scene, call: Callable[[Tensor], Tensor]) -> Callable[[Tensor
 def _by_gradient(
     scene: Scene, call: Callable[[Tensor], Tensor], b: int, t: int
 ) -> Tensor | str:
-    """Truth values (T, T): gradients that are not 0 (or NaN); words, where there are none."""
+    """Truth values (T, T): gradients that are not 0; words, where there are none.
+
+    Raises ``NotFinite`` for one that is no number: that is no influence.
+    """
     x = scene.draw.normal(b, t, embed_of(scene), salt=t)
     found = torch.zeros(t, t, dtype=torch.bool)
     try:
@@ -227,7 +231,8 @@ def _by_gradient(
             for i in range(t):
                 (one,) = torch.autograd.grad((out[:, i] * facing[:, i]).sum(), x, retain_graph=True)
                 # zeros times weights: what rounding leaves of a sum of exact zeros is zero
-                found[i] = ((one != 0) | one.isnan()).any(-1).any(0).cpu()
+                finite_gradients("the layer", one, x)
+                found[i] = (one != 0).any(-1).any(0).cpu()
     except RuntimeError:
         return "no gradient is there to look at"
     return found

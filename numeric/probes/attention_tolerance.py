@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..programs.finite import looking
 from .base import Draw
 
 __all__ = ["Allowed", "Recorder", "Unsteady", "allowance", "gap", "unit_of"]
@@ -112,6 +113,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        if looking():
+            return result
         read, made = list(_floats((args, *(kwargs or {}).values()))), list(_floats(result))
         self.unit = max([self.unit, *(unit_of(t.dtype) for t in (*read, *made))])
         if made:

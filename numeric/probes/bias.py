@@ -36,6 +36,7 @@ def offset_only(code: Bias, draw: Draw) -> Outcome:
     if code.bias is None:
         return _window_offsets(code)
     error = bound = 0.0
+    before: Tensor | None = None
     for n in LENGTHS:
         bias, dtype = _square(code, n)
         found = by_offset(bias, dtype, causal=code.causal)
@@ -49,8 +50,26 @@ def offset_only(code: Bias, draw: Draw) -> Outcome:
                         found.off, found.tol)  # fmt: skip
             return broken("two entries of one offset differ", seen, queries=n, keys=n)
         error, bound = max(error, found.off), max(bound, found.tol)
+        if before is not None and (other := _of_other_length(before, bias, found.tol)):
+            return broken(f"with {n} keys it is another than with {before.shape[-1]}", other,
+                          queries=n, keys=n)  # fmt: skip
+        before = bias
     return held(f"entries of one offset are equal at {', '.join(map(str, LENGTHS))} keys",
                 error, bound, queries=LENGTHS[-1], keys=LENGTHS[-1])  # fmt: skip
+
+
+def _of_other_length(short: Tensor, long: Tensor, allowed: float) -> Seen | None:
+    """Where the bias of fewer tokens is not that of more, each less that of the query's own key."""
+    n = short.shape[-1]
+    here, there = (b - b.diagonal(dim1=-2, dim2=-1)[..., None] for b in (short, long[:, :n, :n]))
+    apart = (here - there).abs().nan_to_num()
+    if float(apart.max()) <= 2 * allowed:
+        return None
+    h, t, s = (int(i) for i in torch.unravel_index(apart.argmax(), apart.shape))
+    return Seen({"head": h, "query": t, "key": s},
+                (f"with {n} keys, less its own key", float(here[h, t, s])),
+                (f"with {long.shape[-1]} keys, less its own key", float(there[h, t, s])),
+                float(apart.max()), 2 * allowed)  # fmt: skip
 
 
 def _window_offsets(code: Bias) -> Outcome:
@@ -113,7 +132,7 @@ def last_rows(code: Bias, draw: Draw) -> Outcome:
         apart = _less_first(torch.where(use, few - rows, torch.nan))
         tol = 12 * unit_roundoff(dtype) * float(torch.where(use, rows.abs(), 0.0).max())
         off = apart.abs().nan_to_num()
-        if float(off.max()) > tol:
+        if not float(off.max()) <= tol:
             h, i, j = (int(x) for x in torch.unravel_index(off.argmax(), off.shape))
             here, there = float(few[h, i, j]), float(rows[h, i, j])
             seen = _rows_seen(T, S, h, i, j, here, there, float(off.max()), tol)
@@ -162,7 +181,7 @@ def slopes(code: Bias, draw: Draw) -> Outcome:
     # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * wanted.abs()
     off = (have - wanted).abs()
-    wrong = (off > allowed).nonzero()[:, 0].tolist()
+    wrong = (~(off <= allowed)).nonzero()[:, 0].tolist()
     if wrong:
         h = wrong[0]
         seen = Seen({"keys": n, "head": h, "heads": heads}, ("slope", float(have[h])),

@@ -13,8 +13,8 @@ from .base import PROBES, Draw, run_probe
 
 __all__ = ["examine"]
 
-MODULES = ("rotary", "rotary_vectors", "rotary_positions", "rotary_uses", "rotary_declared",
-           "rotary_arguments", "rotary_angles", "attention", "attention_heads",
+MODULES = ("finite", "rotary", "rotary_vectors", "rotary_positions", "rotary_uses",
+           "rotary_declared", "rotary_arguments", "rotary_angles", "attention", "attention_heads",
            "attention_scores", "attention_masks", "attention_causal", "attention_hidden",
            "attention_given", "attention_dropout",
            "attention_states",
@@ -32,7 +32,7 @@ def examine(
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
-    found = []
+    found: list[Finding] = []
     for draw in draws:
         for law in laws_of(subject.kind):
             if laws and law.id not in laws:
@@ -40,7 +40,9 @@ def examine(
             for one in PROBES:
                 if one.law == law.id and one.kind == subject.kind:
                     with one_thread():
-                        found.append(run_probe(one, subject, draw))
+                        made = run_probe(one, subject, draw)
+                    found += made
                     if tell is not None:
-                        tell(found[-1])
+                        for finding in made:
+                            tell(finding)
     return tuple(found)

@@ -99,7 +99,7 @@ def relative(subject: Rotary, draw: Draw) -> Outcome:
             if allowed < float(off.max()) <= allow(FASTEST) and may_be_faster(subject, draw):
                 doubt = doubt or undecided(TOO_FAST, float(off.max()), allowed)
                 continue
-            if float(off.max()) > allowed:
+            if not float(off.max()) <= allowed:
                 head, i, j = (int(n) for n in torch.unravel_index(off.argmax(), off.shape))
                 seen, sizes = score_alone(subject, draw, (i, j), (q, k), (q_moved, k_moved))
                 both = (float(here[head, i, j]), float(there[head, i, j]))
@@ -182,7 +182,7 @@ def norm(subject: Rotary, draw: Draw) -> Outcome:
             want = torch.diag(torch.where(passes, 1.0, square).double())
             off = (squares - want).abs().nan_to_num(nan=torch.inf)
             bound = 4 * (2 * eta + eta**2) * max(square, 1.0)
-            over = (off > bound).flatten(1).any(1)
+            over = (~(off <= bound)).flatten(1).any(1)
             if bool(over.any()):
                 row = int(over.nonzero()[0])
                 head, i, j = (
@@ -224,6 +224,18 @@ def norm_broken(
     )  # fmt: skip
 
 
+def _vanished(zero: Tensor, allowed: float) -> Outcome | None:
+    """A unit vector that becomes 0 at position 0: turned twice and once it would be 0 alike."""
+    lengths = zero.norm(dim=-1)
+    head, i = (int(x) for x in torch.unravel_index(lengths.argmin(), lengths.shape))
+    if not float(lengths[head, i]) <= allowed:
+        return None
+    seen = Seen({"vector": unit_words(i, zero.shape[-1]), "at": 0},
+                ("its length", 1.0), ("its length, turned by 0", float(lengths[head, i])),
+                1.0 - float(lengths[head, i]), allowed)  # fmt: skip
+    return broken("turned by 0 a vector becomes 0", seen)
+
+
 @probe("composition", "rotary")
 def composition(subject: Rotary, draw: Draw) -> Outcome:
     """Turned at m and then at n against turned once at m + n, up to the factor of lengths.
@@ -246,6 +258,8 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
             order = None
             if reach.has(0):
                 zero = matrices(subject, call, [point(subject, 0)], draw)[0]
+                if gone := _vanished(zero, 2 * rounding.turning):
+                    return gone
                 order = order_of(zero, 2 * rounding.turning)
             found = found if order is None else found[..., order]
             length, _ = lengths_of(found)
@@ -263,7 +277,7 @@ def composition(subject: Rotary, draw: Draw) -> Outcome:
                 if allowed < float(off.max()) <= loose and may_be_faster(subject, draw):
                     doubt = doubt or undecided(TOO_FAST, float(off.max()), allowed)
                     continue
-                if float(off.max()) > allowed:
+                if not float(off.max()) <= allowed:
                     head, i, j = (int(x) for x in torch.unravel_index(off.argmax(), off.shape))
                     return broken(
                         f"turned at {m} and then at {n} is not turned at {m + n}",

@@ -61,7 +61,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         more = f"; {REORDERED}" if found.reordered else ""
         return held(f"every unit vector stays in its pair of the layout {declared.layout}{more}",
                     float(off.max()), allowed, D=subject.width)  # fmt: skip
-    row = int((off > allowed).flatten(1).any(1).nonzero()[0])
+    row = int((~(off <= allowed)).flatten(1).any(1).nonzero()[0])
     i, j = (int(n) for n in torch.unravel_index(off[row].argmax(), off[row].shape))
     at = int(found.positions[rows][row]) + found.low
     fits = [name for name, other in outside.items() if float(other.max()) <= allowed]
@@ -301,8 +301,8 @@ def _length_of(subject: Rotary, found: Matrices, wanted: float) -> Outcome:
         return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
     allowed = 2 * found.rounding.turning * wanted
     off = (lengths - wanted).abs().nan_to_num(nan=math.inf)
-    if float(off.max()) > allowed:
-        row, i = divmod(int((off > allowed).flatten().nonzero()[0]), len(channels))
+    if not float(off.max()) <= allowed:
+        row, i = divmod(int((~(off <= allowed)).flatten().nonzero()[0]), len(channels))
         at = int(found.positions[row])
         return broken(
             f"vectors become {float(lengths[row, i]):.6g} times as long; {wanted:.6g} is declared",

@@ -109,7 +109,7 @@ def follows_its_ids(subject: Rotary, draw: Draw) -> Outcome:
                         ):
                             off = (got - single).norm(dim=-1).nan_to_num(nan=torch.inf)
                             worst = max(worst, float(off.max()))
-                            if float(off.max()) > bound:
+                            if not float(off.max()) <= bound:
                                 return broken(
                                     f"{words}: a token gives another result {way} than by itself "
                                     "with the same id",
@@ -211,9 +211,9 @@ def equal_axes_are_one(subject: Rotary, draw: Draw) -> Outcome:
     size = max(size, float(one.norm(dim=-1).max().nan_to_num()))
     bound = 2 * rounding.vector(size, omega, 11.0 * subject.axes)
     off = (many - one).norm(dim=-1).nan_to_num(nan=torch.inf)
-    if float(off.max()) > bound:
+    if not float(off.max()) <= bound:
         # the smallest position that shows it
-        over = (off > bound).any(1).nonzero().tolist()
+        over = (~(off <= bound)).any(1).nonzero().tolist()
         p, b, first = min((int(ids[b, t]), b, t) for b, t in over)
         h = int(off[b, :, first].argmax())
         return broken(
@@ -258,8 +258,8 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             seen[words] = steps[0, 0]
             off = (steps - steps[0, 0]).abs().amax(-1)
             worst = max(worst, float(off.max()))
-            if float(off.max()) > bound:
-                r, c = (int(i) for i in (off > bound).nonzero()[0])
+            if not float(off.max()) <= bound:
+                r, c = (int(i) for i in (~(off <= bound)).nonzero()[0])
                 to = (r, c + 1) if axis else (r + 1, c)
                 return broken(
                     f"on a grid of {rows} rows and {columns} columns a step {words} is not the "

@@ -148,7 +148,7 @@ def read(found: Matrices, subject: Rotary, layout: str | None = None) -> Read | 
             if bool(rows[1:2].all()) and float(leak(found.matrix[rows], pair).max()) <= allowed:
                 return _read(found, pair, name)
     mixed = partners(found, allowed) if bool(rows[1:2].all()) else None
-    if mixed is None or float(leak(found.matrix[rows], mixed).max()) > allowed:
+    if mixed is None or not float(leak(found.matrix[rows], mixed).max()) <= allowed:
         return None
     gaps = {int(b - a) for a, b in zip(*mixed, strict=True)}
     return _read(found, mixed, "half" if gaps == {subject.width // 2} else "as seen")

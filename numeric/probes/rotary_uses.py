@@ -48,8 +48,8 @@ def turned_once(subject: Rotary, draw: Draw) -> Outcome:
         far = max(abs(p) for p in places) * max(1, subject.axes)
         bound = 2 * rounding.vector(max(length_of(want), length_of(x)), omega, far)
         off = (here - want).norm(dim=-1).nan_to_num(nan=torch.inf)[0]
-        if float(off.max()) > bound:
-            token = int((off > bound).any(0).nonzero()[0])
+        if not float(off.max()) <= bound:
+            token = int((~(off <= bound)).any(0).nonzero()[0])
             head = int(off[:, token].argmax())
             again = float((here - twice).norm(dim=-1)[0].max()) <= 2 * bound
             should = "turned once" if name != "value" or subject.values_turn else "not turned"
@@ -90,7 +90,7 @@ def shift_of_cached_keys(subject: Rotary, draw: Draw) -> Outcome:
                 axes = max(1, subject.axes)
                 bound = rounding.vector(size, omega, at * axes, s * axes, (at + s) * axes)
                 off = (shifted - want).abs().nan_to_num(nan=torch.inf)[:, :, 0]
-                if float(off.max()) > bound:
+                if not float(off.max()) <= bound:
                     i, h, j = (int(n) for n in torch.unravel_index(off.argmax(), off.shape))
                     return broken(
                         f"a key at {at} shifted by {s} is not the key at {at + s}",
@@ -129,8 +129,8 @@ def cache_keeps_its_positions(subject: Rotary, draw: Draw) -> Outcome:
             far, size = float(count), max(length_of(want), length_of(own))
             steps = [far * max(1, subject.axes)] * (count + 1)
             bound = rounding.vector(size, omega, *steps)
-            if float(off.max()) > bound:
-                slot = int((off > bound).nonzero()[0])
+            if not float(off.max()) <= bound:
+                slot = int((~(off <= bound)).nonzero()[0])
                 head = int((here - want).norm(dim=-1)[0, :, slot].argmax())
                 return broken(
                     f"after {count} keys the one in slot {slot} of {kept.shape[2]} is not its raw "
@@ -183,7 +183,7 @@ def conversion_keeps_scores(subject: Rotary, draw: Draw) -> Outcome:
     far = 2 * max(abs(p) for p in places) * max(1, subject.axes)
     bound = 2 * (rounding.vector(max(size, size_there), omega, far, far))
     off = (here - there).abs().nan_to_num(nan=torch.inf)[0]
-    if float(off.max()) > bound:
+    if not float(off.max()) <= bound:
         h, m, n = (int(i) for i in torch.unravel_index(off.argmax(), off.shape))
         return broken(
             "converted projections give other scores",

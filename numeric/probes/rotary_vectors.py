@@ -45,7 +45,7 @@ def linear(subject: Rotary, draw: Draw) -> Outcome:
                 size, 6 * (x.double().norm(dim=-1) + y.double().norm(dim=-1)).cpu()
             )
             allowed = rounding.turning * size.nan_to_num() + float(torch.finfo(draw.dtype).tiny)
-            if bool((off > allowed).any()):
+            if bool((~(off <= allowed)).any()):
                 worst_at = (off - allowed).argmax()
                 b, h, t = (int(i) for i in torch.unravel_index(worst_at, off.shape))
                 at = (b, h, t)
@@ -83,7 +83,7 @@ def identity_at_zero(subject: Rotary, draw: Draw) -> Outcome:
             ones = torch.eye(subject.width, dtype=torch.float64)
             off = torch.minimum((found - ones).abs(), (found - abs(factor) * ones).abs())
             off = off.nan_to_num(nan=torch.inf)
-            if float(off.max()) > bound:
+            if not float(off.max()) <= bound:
                 head, i, j = (int(n) for n in torch.unravel_index(off.argmax(), off.shape))
                 want = abs(factor) * float(i == j)
                 return broken(
@@ -120,7 +120,7 @@ def every_head_alike(subject: Rotary, draw: Draw) -> Outcome:
                 off = (result - result[:, :1]).norm(dim=-1).nan_to_num(nan=torch.inf)[0]
                 bound = 2 * eta * float(result.norm(dim=-1).max().nan_to_num())
                 bound = max(bound, 2 * eta * float(one.double().norm()))
-                if float(off.max()) > bound:
+                if not float(off.max()) <= bound:
                     token, head = min((bound < off.T).nonzero().tolist())
                     return broken(
                         f"head {head} turns otherwise than head 0",

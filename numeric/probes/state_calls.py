@@ -153,7 +153,7 @@ def unsteady(subject: Subject, way: Way, draw: Draw, given: Inputs) -> str:
     if first.shape != again.shape or not far(first, again) <= allowed:
         return "two equal calls give different results: see calls-forget"
     off = far(first, calm(way.call, *given, seed=1))
-    if off > allowed:
+    if not off <= allowed:
         return f"two equal calls differ by {off:.2g}, by chance: see evaluation-repeats"
     return ""
 
@@ -164,10 +164,9 @@ def far(a: Tensor, b: Tensor) -> float:
 
 
 def differ(a: Tensor, b: Tensor) -> Tensor:
-    """|a − b|, 0 where both are the same infinity or both no number, infinite where one is."""
+    """|a − b|, 0 where both are the same infinity, infinite where one is or is no number."""
     off = (a - b).abs()
-    same = (a == b) | (a.isnan() & b.isnan())
-    return torch.where(same, 0.0, off.nan_to_num(nan=torch.inf))
+    return torch.where(a == b, 0.0, off.nan_to_num(nan=torch.inf))
 
 
 def shown(given: Inputs) -> list[Any]:

@@ -94,7 +94,7 @@ def rows_apart(subject: Subject, draw: Draw) -> Outcome:
                         off = differ(whole[row : row + 1], single)
                         bound = allowed_of(subject, coarse, given, single, same=False)
                         worst = max(worst, float(off.max()))
-                        if float(off.max()) > bound:
+                        if not float(off.max()) <= bound:
                             place = torch.unravel_index(off.argmax(), off.shape)
                             at = [int(i) for i in place]
                             told = "equal rows" if equal else "rows that differ"
@@ -214,7 +214,7 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                 same_shape = again.shape == first.shape
                 off = differ(again, first) if same_shape else torch.full((1,), torch.inf)
                 worst = max(worst, float(off.max()))
-                if float(off.max()) > bound:
+                if not float(off.max()) <= bound:
                     place = torch.unravel_index(off.argmax(), off.shape) if same_shape else None
                     here, there = (
                         float(x[place]) if place is not None else tuple(x.shape)
@@ -297,7 +297,7 @@ def paths_agree(subject: Subject, draw: Draw) -> Outcome:
                         off = differ(main, other)
                         bound = allowed_of(subject, coarse, given, main, same=False)
                         worst = max(worst, float(off.max()))
-                        if float(off.max()) > bound:
+                        if not float(off.max()) <= bound:
                             place = torch.unravel_index(off.argmax(), off.shape)
                             return broken(
                                 f"path {name} gives another result{told}",

@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LEGS", "VERDICTS", "Finding", "Seen"]
+from attnproof.symbolic.verdict_line import Condition
+
+__all__ = ["LEGS", "NOT_MEASURED", "UNLIKE", "VERDICTS", "Finding", "Seen"]
 
 LEGS = ("traced", "exact", "measured")
-VERDICTS = ("holds", "broken", "undecided", "not asked")
+NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
+UNLIKE = "the code does other than its graph"  # at lengths that are told before it
+VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,9 @@ class Finding:
 
     ``why`` is one sentence for a reader: what was seen, or why the law was not asked.  ``error``
     is the largest difference that was met, ``bound`` what rounding allows at that place.
-    ``assuming``: guards under which a trace is valid.  ``seed``, ``dtype``, ``device`` and
-    ``sizes`` are those of the run that shows it.
+    ``assuming``: the conditions under which a proof holds.  ``seed``, ``dtype``, ``device`` and
+    ``sizes`` are those of the run that shows it.  ``traceback``: of an internal error: code
+    of attnproof raised.
     """
 
     law: str
@@ -51,14 +56,15 @@ class Finding:
     dtype: str = "float32"
     device: str = "cpu"
     sizes: Mapping[str, int] = field(default_factory=dict)
-    assuming: tuple[str, ...] = ()
+    assuming: tuple[Condition, ...] = ()
     seconds: float = 0.0
+    traceback: str = ""
 
     def __post_init__(self) -> None:
         if self.leg not in LEGS or self.verdict not in VERDICTS:
-            raise ValueError(f"leg {self.leg!r}, verdict {self.verdict!r}: {LEGS}, {VERDICTS}")
+            raise AssertionError(f"leg {self.leg!r}, verdict {self.verdict!r}: {LEGS}, {VERDICTS}")
         if self.verdict == "broken" and self.witness is None:
-            raise ValueError(f"{self.law}: broken wants a witness")
+            raise AssertionError(f"{self.law}: broken wants a witness")
 
     def __bool__(self) -> bool:
         raise TypeError("a finding has a verdict: holds, broken, undecided, not asked")

@@ -33,12 +33,14 @@ class Identity:
     ``kind``: rotary, attention, bias, additive, mask, layer, or unknown.
     ``answers`` are plain answers to questions people ask ("is my rotate_half right?").
     ``numbers`` are the arrays behind the parts (frequencies, slopes), as lists.
+    ``traceback``: of an internal error, after which nothing was read.
     """
 
     kind: str
     parts: tuple[Part, ...]
     answers: tuple[str, ...] = ()
     numbers: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    traceback: str = ""
 
     @property
     def sentence(self) -> str:

@@ -30,6 +30,9 @@ def _law(id: str, about: str, group: str, says: str, *, always: bool = True) -> 
 
 
 CODE_LAWS: tuple[CodeLaw, ...] = (
+    # of all code, and before anything else: where it is broken nothing else is measured
+    _law("finite", "rotary attention bias additive mask layer", "structure",
+         "ordinary inputs give finite numbers, and finite gradients"),
     # rotary code, structure
     _law("relative", "rotary", "structure",
          "the product of a turned query and a turned key depends on the offset of their "

@@ -9,16 +9,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from attnproof.symbolic.faults import Fault, fault_of
+
 from .settings import given_back
+from .subjects import Subject
 
 __all__ = [
-    "WANTS_DEVICE", "CodeFault", "Ran", "guarded", "limited", "seeded", "shapes", "wants_device",
+    "WANTS_DEVICE", "CodeFault", "Ran", "fault_in", "guarded", "limited", "seeded", "shapes",
+    "wants_device",
 ]  # fmt: skip
 
 NEEDS_DEVICE = ("not compiled with cuda", "no nvidia driver", "no cuda gpus", "cuda error",
@@ -48,6 +53,25 @@ class CodeFault(RuntimeError):
         super().__init__(text)
         self.what = what
         self.said = said
+
+
+ADAPTERS = tuple(sorted(Path(__file__).parent.glob("adapters/*.py")))
+
+
+def fault_in(subject: Subject, error: BaseException) -> Fault | None:
+    """The fault of attnproof that was met while code was looked at; None where the code raised it.
+
+    Code of torch itself may have no line of its own (it is compiled): what is raised where an
+    adapter calls it is then the code's.
+
+    >>> from .subjects import Layer
+    >>> fault_in(Layer(name="f", call=lambda x: x, embed=4), SystemExit()) is None
+    True
+    """
+    file = subject.source.rpartition(":")[0]
+    own: tuple[str | Path, ...] = (file,) if file else ()
+    library = not file or any(f"/{name}/" in file for name in ("torch", "numpy"))
+    return fault_of(error, (*own, *ADAPTERS) if library and subject.adapted else own)
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,8 @@ class Rotary(Subject):
     ``convert``: projections of queries and keys (E_out, E_in) each, heads -> the same for code of
     the layout ``converts_to``, written as a Rotary of its own.
     ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions.
+    ``beside``: x, what else is turned in the same call, positions, and 0 or 1 -> x turned as a
+    query or as a key, where one call turns both.
     ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
     ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
     """
@@ -95,6 +97,7 @@ class Rotary(Subject):
     converts_to: Rotary | None = None
     cosines: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     running: Callable[[Tensor], Tensor] | None = None
+    beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     any_width: bool = False
 
     @property

@@ -12,7 +12,7 @@ import torch
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
-from ..parts import at_witness, parts_of
+from ..parts import parts_of
 from ..scale import scale_named
 from ..walk import TooLarge
 from .chance import chance_of
@@ -63,7 +63,8 @@ def exact(
     What has no reading there (an order, a maximum, a root of what is not whole) is skipped and
     says why, and so is what does not hold for values that are not known to obey a hypothesis.
     There are fewer tokens than the scale has where the work would be too much.  The field sees
-    the algorithm, not the arithmetic: no rounding, no overflow.
+    the algorithm, not the arithmetic: no rounding, no overflow.  Raises
+    :class:`~attnproof.symbolic.gate.Misread` for a statement whose code is not what its term says.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal
@@ -76,7 +77,7 @@ def exact(
     """
     found = []
     for says, claim, whole in parts_of(statement):
-        start, asked_for = perf_counter(), at_witness(claim)
+        start, asked_for = perf_counter(), claim.at_witness()
         why = _no_equation(asked_for)
         alone, told, unsure = replaced(whole, asked_for)
         lengths = lengths_at(alone, told, scale_named(scale), rows)

@@ -34,7 +34,7 @@ from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
 from ..measurement import Measurement
 from ..measuring import Measuring
-from ..parts import at_witness, parts_of
+from ..parts import parts_of
 from ..profile import profile_of
 from ..rounded import Rounded
 from ..scale import roles, scale_named, tokens
@@ -61,7 +61,7 @@ def measure_sharded(
     size, found = scale_named(scale), []
     tasks = Measuring(size, device, seed, expected, None, (NORMAL,), False)
     for says, claim, part in parts_of(statement):
-        read, task = at_witness(claim), Task(part, size, {}, device, seed)
+        read, task = claim.at_witness(), Task(part, size, {}, device, seed)
         bare = _bare(task, says, mesh, dtype)
         if read.relation != "=" or read.right is None:
             what = "existence without a witness" if read.relation == "exists" else read.relation

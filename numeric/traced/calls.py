@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnproof.symbolic.verdict_line import Condition
+
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .windows import places_of, window_of
 
@@ -19,7 +21,8 @@ __all__ = ["Call", "calls_of", "symbolic"]
 class Call:
     """One call: its name in laws, the code, example inputs, and the letter of each axis.
 
-    ``where`` says of which settings it is a call, beside the lengths of its inputs.
+    ``where`` says of which settings it is a call, beside the lengths of its inputs.  ``beside``:
+    the second input is turned in the same call as the first, and laws hold whatever it is.
     """
 
     name: str
@@ -27,7 +30,15 @@ class Call:
     inputs: tuple[Tensor, ...]
     letters: tuple[str, ...]
     modules: tuple[nn.Module, ...] = ()
-    where: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+    beside: bool = False
+
+    def alone(self, x: Tensor, *more: Tensor) -> Tensor:
+        """The call as laws make it: what is turned beside x is drawn."""
+        if not self.beside:
+            return self.code(x, *more)
+        generator = torch.Generator().manual_seed(x.numel())
+        return self.code(x, torch.randn(x.shape, generator=generator).to(x.dtype), *more)
 
 
 def _modules(subject: Subject) -> tuple[nn.Module, ...]:
@@ -52,7 +63,8 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
     if isinstance(subject, Bias):
         made = window_of(subject)
         return () if made is None else (
-            Call("windowed", made.bias, (), (), (made.module,), (f"window = {made.sizes}",)),
+            Call("windowed", made.bias, (), (), (made.module,),
+                 (Condition(f"window = {made.sizes}", "for"),)),
         )  # fmt: skip
     if isinstance(subject, Mask):
         return (_counted("masked", subject.mask, used),)
@@ -78,20 +90,51 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     if subject.axes:
         p = torch.stack([p + k for k in range(subject.axes)], dim=-1)
         letters = ("B H n D", "B n C")
+    p = p if subject.whole else p.float()
+    if subject.beside is not None:
+        return _both(subject, used, x, p, letters)
     if subject.running is not None:
         return (Call("running", subject.running, (x,), ("B H n D",), used),)
-    p = p if subject.whole else p.float()
     found = [Call("turn", subject.turn, (x, p), letters, used)]
     if subject.key is not None:
         found.append(Call("key", subject.key, (x, p), letters, used))
     return tuple(found)
 
 
+def _both(
+    subject: Rotary, used: tuple[nn.Module, ...], x: Tensor, p: Tensor, letters: tuple[str, str]
+) -> tuple[Call, ...]:
+    """Code that turns queries and keys in one call, each beside any others."""
+    made, other = subject.beside, torch.randn(x.shape)
+    assert made is not None  # who calls has seen it
+
+    def on_start(a: Tensor, b: Tensor) -> Tensor:
+        return made(a, b, torch.arange(a.shape[2]).expand(a.shape[0], a.shape[2]), 0)
+
+    def turned(place: int) -> Callable[..., Tensor]:
+        return lambda a, b, positions: made(a, b, positions, place)
+
+    vectors, places = letters
+    if subject.running is not None:
+        return (Call("running", on_start, (x, other), (vectors, vectors), used, beside=True),)
+    both = (vectors, vectors, places)
+    return tuple(Call(name, turned(place), (x, other, p), both, used, beside=True)
+                 for place, name in enumerate(("turn", "key")))  # fmt: skip
+
+
+def _beside(subject: Subject) -> tuple[Condition, ...]:
+    """What is given with a call, or left out of it: a proof is of that call."""
+    made = subject.given.get("mask", "")
+    if made:
+        return (Condition(f"the mask that is given is {made}", "where"),)
+    return (Condition("no mask is given", "where"),) if "no mask" in subject.given else ()
+
+
 def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     found = []
     if subject.layer is not None:
         x = torch.randn(3, places_of(subject.module) or 5, subject.embed)
-        found.append(Call("layer", subject.layer, (x,), ("B n E",), used))
+        found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
     if subject.attend is not None:
         width, attend = subject.width or 8, subject.attend
         q = torch.randn(3, subject.heads, 5, width)
@@ -100,7 +143,10 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
         def on_three(a: Tensor, b: Tensor, c: Tensor) -> Any:
             return attend(a, b, c, None)
 
-        found.append(Call("attend", on_three, (q, k, v), ("B H r D", "B G n D", "B G n D"), used))
+        masked = subject.masks or "mask" in subject.adapted.partition(";")[0]
+        where = (Condition("no mask is given", "where"),) if masked else _beside(subject)
+        letters = ("B H r D", "B G n D", "B G n D")
+        found.append(Call("attend", on_three, (q, k, v), letters, used, where))
     return tuple(found)
 
 

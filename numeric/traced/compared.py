@@ -7,7 +7,7 @@ one of its branches; and parameters may be ones and zeros, for which much is equ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +17,15 @@ from torch.export.graph_signature import OutputKind
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import positions, real
+from attnproof.symbolic.terms import Term
 
 from .agreement import disagreement
 from .calls import Call
+from .guards import met
 from .operations import Unread
 from .stating import Axes, Graph
 
-__all__ = ["CHANGES", "gives_otherwise", "result_of", "wrong_reading"]
+__all__ = ["CHANGES", "gives_otherwise", "result_of", "run_of", "wrong_reading"]
 
 CALLS = 4  # how often a call is made again
 CHANGES = "a later call of the code gives something else for the same input"
@@ -49,7 +51,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     drawn = _drawn(graph)
     if gives_otherwise(code, others, result_of(code, others)):
         return CHANGES
-    for call, tried, tables in [*plain, (_run(graph, drawn), graph.call.inputs, drawn)]:
+    for call, tried, tables in [*plain, (run_of(graph, drawn), graph.call.inputs, drawn)]:
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, tables)
@@ -58,12 +60,13 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
             return f"it could not be compared with the code: {type(error).__name__}: {told}"
         if wrong:
             return wrong
+    crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
     for call, tried in ((_with_gradients(code), tuple(map(_apart, others))),
-                        (_of_trained(code), others)):  # fmt: skip
+                        (_of_trained(code), others), *crossed):  # fmt: skip
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, own)
-        except Exception:  # noqa: BLE001 (code may take no inputs that do not lie in order)
+        except Exception:  # noqa: BLE001 (code may not take what lies in no order, or is so short)
             continue
         if wrong:
             return wrong
@@ -136,7 +139,7 @@ def _width(table: Tensor) -> float:
     return math.sqrt(table.shape[-1]) if table.dim() > 1 and table.shape[-1] else 1.0
 
 
-def _run(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
+def run_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
     """The graph itself, with these numbers in its tables."""
     program = graph.exported.program
 
@@ -183,12 +186,47 @@ def _apart(x: Tensor) -> Tensor:
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
     """Inputs like those of a call, every symbolic axis longer, no two by as much."""
     generator = torch.Generator().manual_seed(1)
+    more = {n: place for place, n in enumerate(_symbolic(call, axes), start=1)}
+    shapes = [
+        tuple(n + more.get(axes[letter], 0)
+              for letter, n in zip(told.split(), x.shape, strict=True))
+        for told, x in zip(call.letters, call.inputs, strict=True)
+    ]  # fmt: skip
+    return _inputs(call, shapes, generator)
+
+
+def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
+    """Inputs whose lengths stand in every order: more queries than keys, fewer, as many."""
+    call, generator = graph.call, torch.Generator().manual_seed(3)
+    free = _symbolic(call, axes)
+    count = len(free)
+    orders = [[2] * count, [4] * count, [2 + k for k in range(count)],
+              [2 + 3 * k for k in range(count)][::-1], [5 - k % 2 * 2 for k in range(count)],
+              [3 + k % 2 * 4 for k in range(count)]]  # fmt: skip
+    for sizes in map(tuple, orders):
+        at = dict(zip(free, sizes, strict=True))
+        shapes = [tuple(at.get(axes[letter], n)
+                        for letter, n in zip(told.split(), x.shape, strict=True))
+                  for told, x in zip(call.letters, call.inputs, strict=True)]  # fmt: skip
+        known = {
+            length: n for shape, own in zip(graph.exported.shapes, shapes, strict=True)
+            for length, n in zip(shape, own, strict=True) if isinstance(length, str)
+        }  # fmt: skip
+        if met(graph.exported.conditions, known):
+            yield _inputs(call, shapes, generator)
+
+
+def _symbolic(call: Call, axes: Axes) -> list[Term]:
+    """The symbolic lengths of a call, each once."""
     sizes = dict.fromkeys(axes[c] for told in call.letters for c in told.split())
-    more = {n: place for place, n in enumerate((n for n in sizes if n.op == "size"), start=1)}
+    return [n for n in sizes if n.op == "size"]
+
+
+def _inputs(
+    call: Call, shapes: Sequence[tuple[int, ...]], generator: torch.Generator
+) -> tuple[Tensor, ...]:
     found = []
-    for told, x in zip(call.letters, call.inputs, strict=True):
-        shape = [n + more.get(axes[letter], 0)
-                 for letter, n in zip(told.split(), x.shape, strict=True)]  # fmt: skip
+    for shape, x in zip(shapes, call.inputs, strict=True):
         if x.is_floating_point():
             found.append(torch.randn(shape, generator=generator, dtype=x.dtype))
         else:

@@ -79,6 +79,14 @@ class Exported:
     conditions: tuple[Any, ...] = ()
 
     @property
+    def stored(self) -> dict[str, Tensor]:
+        """The tensors that the graph has in it, by the names of their placeholders."""
+        known = self.program.state_dict | self.program.constants
+        return {spec.arg.name: known[str(spec.target)]
+                for spec in self.program.graph_signature.input_specs
+                if spec.kind != InputKind.USER_INPUT}  # fmt: skip
+
+    @property
     def operations(self) -> int:
         """How many operations the graph has."""
         return sum(node.op == "call_function" for node in self.nodes)
@@ -233,7 +241,7 @@ def _table(
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
     if number and kept:
         whole = as_array(int(value))
-        told = f"the buffer {target} is {whole!r}"
+        told = f"the buffer {target} is as it is now, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 

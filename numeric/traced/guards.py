@@ -8,6 +8,7 @@ has to meet the conditions.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
-__all__ = ["Binding", "alike", "conditions_of", "possible", "told"]
+__all__ = ["Binding", "alike", "conditions_of", "met", "possible", "ranges_told", "told"]
 
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST = 400, 40
@@ -50,6 +51,45 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
     return tuple(found)
 
 
+def ranges_told(
+    ranges: Iterable[tuple[Mapping[str, Any], Iterable[Binding]]],
+    longest: Mapping[Term, int] | None = None,
+) -> tuple[str, ...]:
+    """The ranges of a graph's lengths, of every length of a law that stands for one of them.
+
+    torch.export takes a length for at least 2.  A law that calls a graph with A, with B and with
+    A + B rows holds for A ≥ 2 and B ≥ 2; what follows from the others, as A + B ≥ 2, is left out.
+    ``longest`` has further lengths, and how long each may be.
+    """
+    least: dict[Any, int] = {}
+    most = {_symbol(length): n for length, n in (longest or {}).items()}
+    for bounds, bindings in ranges:
+        for binding in bindings:
+            for symbol, term in binding:
+                length = _symbol(term)
+                if symbol not in bounds or length.is_Integer:
+                    continue
+                lower, upper = bounds[symbol].lower, bounds[symbol].upper
+                least[length] = max(least.get(length, 1), int(lower))
+                if upper.is_Integer:
+                    most[length] = min(most.get(length, int(upper)), int(upper))
+    alone = {s: n for s, n in least.items() if s.is_Symbol}
+    same: dict[int, list[str]] = {}
+    for length, n in least.items():
+        known = length.subs({s: alone.get(s, 1) for s in length.free_symbols})
+        if n > 1 and (length.is_Symbol or known < n):
+            same.setdefault(n, []).append(_plain(length))
+    return (*(f"{', '.join(sorted(names, key=_own_first))} ≥ {n}" for n, names in same.items()),
+            *(f"{_plain(length)} ≤ {n}" for length, n in most.items()
+              if not any(n >= other and length != longer and length.free_symbols
+                         <= longer.free_symbols for longer, other in most.items())))  # fmt: skip
+
+
+def _own_first(length: str) -> tuple[bool, str]:
+    """B before A, another batch, and n before r and m."""
+    return length in "Arm", length
+
+
 def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
     """Which letters stand for one length that is no literal number, as a condition."""
     named = [(name, term) for name, term in letters.items() if number_of(term) is None]
@@ -70,12 +110,16 @@ def _symbol(term: Term) -> Any:
     return sympy.Symbol(repr(Array(term)), integer=True, positive=True)
 
 
+SIGNS = {"Unequality": "≠", "Equality": "=", "LessThan": "≤", "GreaterThan": "≥"}
+CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
+
+
 def _plain(condition: Any) -> str:
+    """A condition, or a length, as one writes it: ``n mod 7 ≠ 0``, ``n·(A + B) ≤ 400``."""
     if isinstance(condition, sympy.core.relational.Relational):
-        sign = {"Ne": "!=", "Eq": "=="}.get(condition.func.__name__, condition.rel_op)
-        sign = {"Unequality": "!=", "Equality": "=="}.get(condition.func.__name__, sign)
-        return f"{condition.lhs} {sign} {condition.rhs}"
-    return str(condition)
+        sign = SIGNS.get(condition.func.__name__, condition.rel_op)
+        return f"{_plain(condition.lhs)} {sign} {_plain(condition.rhs)}"
+    return CALLS.sub(r"\1 mod \2", str(condition)).replace("**", "^").replace("*", "·")
 
 
 def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:
@@ -87,12 +131,12 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
                     for _, t in b for s in free(t)})  # fmt: skip
     drawn = random.Random(0)
     return any(
-        all(_met(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
+        all(_met_by(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
         for at in ({s: drawn.randint(2, LARGEST >> (k % 4)) for s in sizes} for k in range(TRIES))
     )
 
 
-def _met(
+def _met_by(
     conditions: Sequence[Any], ranges: Mapping[str, Any], bindings: Iterable[Binding],
     at: Mapping[str, int],
 ) -> bool:  # fmt: skip
@@ -100,9 +144,14 @@ def _met(
         known = {symbol: length_value(t, dict(at)) for symbol, t in binding}
         if any(not r.lower <= known[s] <= r.upper for s, r in ranges.items() if s in known):
             return False
-        for condition in conditions:
-            here = condition.subs({s: known[str(s)] for s in condition.free_symbols
-                                   if str(s) in known})  # fmt: skip
-            if here != sympy.true:
-                return False
+        if not met(conditions, known):
+            return False
     return True
+
+
+def met(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
+    """Whether lengths, by the names that a graph has for them, meet its conditions."""
+    return all(
+        condition.subs({s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths})
+        == sympy.true for condition in conditions
+    )

@@ -29,6 +29,8 @@ Sides = tuple[Any, Any]
 class TracedLaw:
     """A law of traced code: its id, the kind and the call it is about, and its two sides.
 
+    ``positive``: an array whose entries are all above 0, where an equation of zeros would say
+    nothing.
     ``call`` is the field of the subject that is traced.  ``given`` has for each name the kind and
     the axes: ``"real B H n D"``, ``"position B n"``, ``"permutation n"``, ``"real"``.  ``shown`` is
     what a witness breaks, where that is another thing than the law.
@@ -41,6 +43,7 @@ class TracedLaw:
     sides: Callable[..., Sides]
     needs: Callable[[Any], str] = field(default=lambda _: "")
     shown: Callable[..., Sides] | None = None
+    positive: Callable[..., Any] | None = None
 
     @property
     def turns(self) -> bool:
@@ -96,12 +99,13 @@ def _is_truth(mask: Any) -> bool:
 
 def law(
     id: str, kind: str, call: str, needs: Callable[[Any], str] = lambda _: "",  # noqa: A002
-    shown: Callable[..., Sides] | None = None, **given: str,
+    shown: Callable[..., Sides] | None = None, positive: Callable[..., Any] | None = None,
+    **given: str,
 ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
     """Register a law: its id, the kind of code, the call that is traced, and what is given."""
 
     def wrap(sides: Callable[..., Sides]) -> Callable[..., Sides]:
-        TRACED_LAWS.append(TracedLaw(id, kind, call, given, sides, needs, shown))
+        TRACED_LAWS.append(TracedLaw(id, kind, call, given, sides, needs, shown, positive))
         return sides
 
     return wrap

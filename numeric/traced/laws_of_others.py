@@ -42,13 +42,17 @@ def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
 
 @law("offset-only", "bias", "biased", x="real r", y="real n")
 def offset_only(f: Any, x: Any, y: Any) -> Sides:
-    """Further along the bias is what it is at the start, up to a number for each query."""
+    """Further along the bias is what it is at the start, up to a number for each query.
+
+    And so it is where there are no further tokens: it does not depend on how many there are.
+    """
     xp = array_namespace(x)
     long = xp.concat((x, y), axis=0)
-    whole = f.biased(long, long)
+    whole, alone = f.biased(long, long), f.biased(y, y)
     r, n = x.shape[0], y.shape[0]
     here, there = whole[:, :n, :n], whole[:, r:, r:]
-    return there - there[:, :, :1], here - here[:, :, :1]
+    start = here - here[:, :, :1]
+    return [there - there[:, :, :1], alone - alone[:, :, :1]], [start, start]
 
 
 @law("offset-only", "bias", "windowed")

@@ -32,19 +32,27 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
 
 
 def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
-    """|turn(x, p)|² = |turn(x, o)|²."""
-    return _square(f.turn(x, p)), _square(f.turn(x, o))
+    """|turn(x, p)|² = |turn(x, o)|², and the same of another token and head."""
+    left, right = _longer_alike(f.turn(x, p), x, f.turn(x, p), x)
+    return [_square(f.turn(x, p)), left], [_square(f.turn(x, o)), right]
+
+
+def _longer_alike(turned: Any, x: Any, other: Any, y: Any) -> Sides:
+    """|turned|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
+    one = (..., None, None, None)
+    a, b, c, d = (_square(v) for v in (turned, y, x, other))
+    return a[one] * b[None, None, None], c[one] * d[None, None, None]
 
 
 @law("norm", "rotary", "turn", shown=as_long_elsewhere, x=VECTORS, y=VECTORS, p="position B n",
      o="position B n")  # fmt: skip
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
-    """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|².
+    """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|², x and y at any two places, heads and rows.
 
     Where channels that pass keep their length beside others that all become longer, no number is
-    that of all vectors; a witness is looked for at two positions alone.
+    that of all vectors; a witness is looked for with one vector.
     """
-    return _square(f.turn(x, p)) * _square(y), _square(f.turn(y, o)) * _square(x)
+    return _longer_alike(f.turn(x, p), x, f.turn(y, o), y)
 
 
 def _square(x: Any) -> Any:
@@ -63,13 +71,19 @@ def _reordered(subject: Rotary) -> str:
     return "" if order is None else f"{REORDERED}: it is not put together with itself"
 
 
-@law("composition", "rotary", "turn", _reordered, x=VECTORS, y=VECTORS, m="position B n",
-     p="position B n")  # fmt: skip
+def nothing_vanishes(f: Any, x: Any, p: Any, **_: Any) -> Any:
+    """turn(1, 0), where 1 has only ones: no channel becomes 0."""
+    return f.turn(0 * x + 1, 0 * p)
+
+
+@law("composition", "rotary", "turn", _reordered, positive=nothing_vanishes, x=VECTORS,
+     y=VECTORS, m="position B n", p="position B n")  # fmt: skip
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
 
     At position 0 each channel is multiplied by a number: turn(x, 0)·y = turn(y, 0)·x.  Without that
-    positions that are off by one would pass, for they are off by two on both sides.
+    positions that are off by one would pass, for they are off by two on both sides.  That number is
+    above 0: else two turns and one may both give 0.
     """
     here, there = f.turn(x, 0 * p), f.turn(y, 0 * p)
     return ([f.turn(f.turn(x, m), p), here * y], [f.turn(f.turn(x, m + p), 0 * p), there * x])
@@ -119,14 +133,15 @@ def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
 
 
 def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
-    """r tokens further along vectors are as long as at the start."""
-    return _square(_later(f, x, z)), _square(f.running(x))
+    """r tokens further along vectors are as long as at the start, and all tokens are alike."""
+    left, right = _longer_alike(f.running(x), x, f.running(x), x)
+    return [_square(_later(f, x, z)), left], [_square(f.running(x)), right]
 
 
 @law("norm", "rotary", "running", shown=as_long_later, x=VECTORS, y=VECTORS, z="real B H r D")
 def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
-    """|x|², r tokens further along, grows as |y|² at the start."""
-    return _square(_later(f, x, z)) * _square(y), _square(f.running(y)) * _square(x)
+    """|x|², r tokens further along, grows as |y|² at the start, at any two places."""
+    return _longer_alike(_later(f, x, z), x, f.running(y), y)
 
 
 def _later(f: Any, x: Any, z: Any) -> Any:

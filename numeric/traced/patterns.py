@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, function
+from attnproof.symbolic.verdict_line import Condition
 
 from .operations.reading import Notes, constant, noted, noting
 from .tables import OfOffsets, formula_of, offsets_of
@@ -36,11 +37,11 @@ class Pattern:
     def placed(self, name: str, notes: Notes) -> Array:
         """The term, with what has to be noted of it; ``name`` is one that no other has."""
         del name
-        self.remade(self.array.axes)  # the same term; what its numbers are read as is noted now
-        notes.patterns[self.array.term] = self.remade
+        found = self.remade(self.array.axes)  # its numbers are read as where they are used
+        notes.patterns[found.term] = self.remade
         if self.told:
-            notes.readings[self.told] = None
-        return self.array
+            notes.readings[Condition(self.told, "where")] = None
+        return found
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class OfOffset:
         called, number = f"{notes.prefix}{name}_entry", self.table.number
         given = function(0, says="the entry of a stored table at an offset, any number")
         notes.givens[called], notes.rows[called] = given, (self.table.values, 0)
-        notes.readings[self.told] = None
+        notes.readings[Condition(self.told, "where")] = None
         entry = Function(called, given)
         found = entry(number.array())
         notes.patterns[found.term] = lambda shape: entry(number.remade(shape))
@@ -74,15 +75,22 @@ def pattern_of(
         return None
     plain = value.detach().to("cpu")
     values: Tensor = plain.unique()  # type: ignore[no-untyped-call]
+    told = f"the buffer {target} is as it is now" if kept else ""
     if len(values) == 1:
-        told = f"the buffer {target} is {values[0].item():.6g} everywhere"
-        told = told if kept and plain.dtype != torch.bool else ""
-        return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), told)
+        said = f"{told}, {_said(values[0].item())} everywhere" if kept else ""
+        return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
     last = torch.arange(plain.shape[-1])
     if plain.dtype != torch.bool and bool((plain == last).all()):
-        return _made(plain, lambda shape: xp.broadcast_to(xp.arange(as_array(shape[-1])), shape))
-    found = _triangle(plain, values) if plain.ndim > 1 and len(values) == 2 else None
-    return found or _band(plain) or _of_indices(plain, target)
+        def counted(shape: tuple[Any, ...]) -> Array:
+            return xp.broadcast_to(xp.arange(as_array(shape[-1])), shape)
+
+        return _made(plain, counted, told)
+    found = _triangle(plain, values, told) if plain.ndim > 1 and len(values) == 2 else None
+    return found or _band(plain, told) or _of_indices(plain, target)
+
+
+def _said(number: Any) -> str:
+    return str(number) if isinstance(number, bool) else f"{number:.6g}"
 
 
 def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffset | None:
@@ -104,7 +112,7 @@ def _made(
     return Pattern(remade(tuple(plain.shape)), remade, told)
 
 
-def _triangle(plain: Tensor, values: Tensor) -> Pattern | None:
+def _triangle(plain: Tensor, values: Tensor, told: str) -> Pattern | None:
     """One value up to a diagonal of the last two axes, and another one above it."""
     rows, columns = plain.shape[-2:]
     gap = torch.arange(columns)[None, :] - torch.arange(rows)[:, None]
@@ -122,10 +130,10 @@ def _triangle(plain: Tensor, values: Tensor) -> Pattern | None:
             return xp.broadcast_to(keep if bool(below) else ~keep, shape)
         return xp.broadcast_to(xp.where(keep, _number(below), _number(above)), shape)
 
-    return _made(plain, remade)
+    return _made(plain, remade, told)
 
 
-def _band(plain: Tensor) -> Pattern | None:
+def _band(plain: Tensor, told: str) -> Pattern | None:
     """True where least <= j − i <= most in the last two axes, and False elsewhere."""
     if plain.dtype != torch.bool or plain.ndim < 2:
         return None
@@ -143,7 +151,7 @@ def _band(plain: Tensor) -> Pattern | None:
         gap = columns[None, :] - rows[:, None]
         return xp.broadcast_to((gap >= least) & (gap <= most), shape)
 
-    return _made(plain, remade)
+    return _made(plain, remade, told)
 
 
 def _number(value: Tensor) -> Array:

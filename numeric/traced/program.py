@@ -13,11 +13,14 @@ from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import num
 from attnproof.symbolic.terms import Term
+from attnproof.symbolic.verdict_line import Condition
 
 from .dtypes import CASTS, in_its_dtype
 from .exporting import Exported
+from .fills import masking_nodes
 from .guards import Binding
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.folding import folded
@@ -73,6 +76,7 @@ class Program:
 
     def __init__(self, exported: Exported, name: str = "", *, folded: bool = False) -> None:
         self.exported, self.folded = exported, folded
+        self.masking = masking_nodes(exported.nodes, masks=name == "masked")
         self.notes = Notes(prefix=f"{name}_" if name else "")
         self.met: dict[Binding, None] = {}
 
@@ -83,6 +87,7 @@ class Program:
         known: dict[Node, Any] = {}
         with noted(self.notes):
             for node in self.exported.nodes:
+                self.notes.masking = node in self.masking
                 if node.op == "placeholder":
                     known[node] = self._placed(node, given, named)
                 elif node.op == "call_function" and not _is_silent(node):
@@ -92,6 +97,20 @@ class Program:
                 elif node.op == "output":
                     return _output(node, known, self._kinds())
         raise Unread("a graph without an output")
+
+    def anything_like(self, x: Array) -> Array:
+        """Another array of this shape, any numbers: a new one at every call."""
+        name = f"{self.notes.prefix}beside_{len(self.notes.givens)}"
+        given = real(*map(as_array, x.axes), says="what is turned in the same call, any numbers")
+        self.notes.givens[name] = given
+        found: Array = given.named(name)
+        return found
+
+    def forget(self) -> None:
+        """Forget with which lengths it was called, and what was assumed in reading it then."""
+        self.met.clear()
+        self.notes.readings.clear()
+        self.notes.longest.clear()
 
     def _placed(self, node: Node, given: Any, named: Mapping[str, Array]) -> Any:
         kind, value = self.exported.role_of(node)
@@ -147,7 +166,8 @@ class Program:
     def _kinds(self) -> list[OutputKind]:
         kinds = [kept.kind for kept in self.exported.program.graph_signature.output_specs]
         if OutputKind.USER_INPUT_MUTATION in kinds:
-            self.notes.readings["the code writes into its inputs, and is given copies"] = None
+            told = Condition("inputs are copied before they are written into", "where")
+            self.notes.readings[told] = None
         return kinds
 
     def _require(self, inputs: tuple[Array, ...]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +18,13 @@ from ..programs.finding import Seen
 from ..programs.subjects import Rotary, Subject
 from .agreement import COARSE
 from .laws import TracedLaw, called
-from .stating import Axes, lengths_of
+from .stating import LIKE, Axes, lengths_of
 
 __all__ = ["witness_of"]
 
 SMALL = (2, 3)
 TRIES = 200
+SHRINKING = 2.0  # seconds in which a witness is made small
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class _Run:
         if not away.numel():
             return None
         largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
-        size = max([1.0, *(float(v.abs().max()) for v in values.values() if v.numel())])
+        counted = [v for name, v in values.items()
+                   if v.numel() and not self.law.given[name].startswith("permutation")]
+        size = max([1.0, *(float(v.abs().max()) for v in counted)])
         allowed = COARSE * 16 * max(1, self.operations) * largest * size
         place = int(away.argmax())
         at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), away.shape))
@@ -71,9 +75,12 @@ def _furthest(left: Tensor, right: Tensor) -> float:
 
 
 def _away(left: Tensor, right: Tensor) -> Tensor:
-    """How far entries are apart: those that hide a key on both sides, -inf, not at all."""
+    """How far entries are apart: those that hide a key on both sides, -inf, not at all.
+
+    What is no number shows no difference; that code gives it is found elsewhere.
+    """
     apart = (left - right).abs().nan_to_num(nan=float("inf"))
-    return apart.masked_fill(left == right, 0.0)
+    return apart.masked_fill((left == right) | left.isnan() | right.isnan(), 0.0)
 
 
 def _drawn(
@@ -106,15 +113,47 @@ def _sizes(law: TracedLaw, letters: Axes, axes: int) -> Iterator[dict[str, int]]
     yield {name: 3 + place for place, name in enumerate(names)}
 
 
+def _sizes_at(
+    law: TracedLaw, letters: Axes, axes: int, at: Sequence[Mapping[str, int]]
+) -> Iterator[dict[str, int]]:
+    """Lengths for a law at which some of its calls have those given.
+
+    Another length of a kind is put behind one: both together, or either alone, are as given.
+    """
+    names = {s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
+             for s in free(n)}  # fmt: skip
+    for given in at:
+        known = {letters[c].data[0]: n for c, n in given.items()
+                 if c in letters and letters[c].op == "size"}  # fmt: skip
+        own = {name: known.get(name, 2) for name in names}
+        yield own
+        for more, like in LIKE.items():
+            if more in names and more not in known and like in letters:
+                if letters[like].op != "size":
+                    continue
+                base = letters[like].data[0]
+                whole = known.get(base, 2)
+                for rest in sorted({1, 2, whole}):
+                    yield {**own, more: rest}
+                    if whole > rest:
+                        yield {**own, base: whole - rest, more: rest}
+
+
 def witness_of(
     law: TracedLaw, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
-    operations: int, *, seed: int = 0,
+    operations: int, *, seed: int = 0, at: Sequence[Mapping[str, int]] = (),
+    after: Sequence[Mapping[str, int]] = (),
 ) -> Seen | None:  # fmt: skip
-    """Inputs for which the code itself breaks the law by more than rounding, made small."""
+    """Inputs for which the code itself breaks the law by more than rounding, made small.
+
+    ``at``: lengths by letter at which the code does other than its graph; they come first.
+    ``after``: further ones, that come last.
+    """
     run = _Run(law, called(calls, subject), operations)
     axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
-    for sizes in _sizes(law, letters, axes):
-        for attempt in range(3):
+    last = list(_sizes_at(law, letters, axes, after))
+    for sizes in (*_sizes_at(law, letters, axes, at), *_sizes(law, letters, axes), *last):
+        for attempt in range(1 if sizes in last else 3):
             values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
             told = run.gap(values)
             if told is not None and told[0] > told[1]:
@@ -124,12 +163,14 @@ def witness_of(
 
 def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
     """The same with as many zeros as keep the law broken, whole blocks of them first."""
-    tries = 0
+    tries, begun = 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
         block = values[name].numel()
-        while block >= 1 and tries < TRIES:
+        while block >= 1 and tries < TRIES and process_time() - begun < SHRINKING:
             start = 0
-            while start < values[name].numel() and tries < TRIES:
+            while start < values[name].numel() and tries < TRIES and (
+                process_time() - begun < SHRINKING
+            ):
                 flat = values[name].flatten().clone()
                 if bool(flat[start : start + block].any()):
                     flat[start : start + block] = 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.claim import equal
+from attnproof.symbolic.claim import all_positive, equal
 from attnproof.symbolic.givens import Given, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
@@ -55,7 +56,14 @@ class Graph:
         """The program as a function of arrays, with its tables among these values."""
         named = {name: values[told] for name, told in self.tables.items()}
         program = self.folded if folded else self.program
-        return lambda *inputs: array_of(program(*map(as_array, inputs), named=named))
+
+        def call(*inputs: Any) -> Array:
+            given = list(map(as_array, inputs))
+            if self.call.beside and len(given) < len(self.call.inputs):
+                given.insert(1, program.anything_like(given[0]))
+            return array_of(program(*given, named=named))
+
+        return call
 
 
 def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
@@ -128,6 +136,11 @@ def stated(
         left, right = law.equations(calls, **{name: values[name] for name in own})
         pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
+        if law.positive is not None:
+            for name in [name for name in ("turn", "key") if name in graphs]:
+                above = SimpleNamespace(turn=getattr(calls, name))
+                array = law.positive(above, **{told: values[told] for told in own})
+                claims[f"{name} above 0"] = all_positive(array)
     except (ValueError, TypeError, IndexError) as error:
         raise Unread(" ".join(str(error).split())) from None
     for graph in graphs.values():

@@ -19,7 +19,7 @@ __all__ = [
     "latex", "latex_pair", "law_latex", "rows", "unfolded_latex", "width",
 ]  # fmt: skip
 
-RELATIONS = {"=": "=", "exists": "=", ">": ">", ">=": r"\ge", "!=": r"\ne"}
+RELATIONS = {"=": "=", ">": ">", ">=": r"\ge", "!=": r"\ne"}
 _MARK = re.compile(r" &(?=(?:=|>|\\ge|\\ne) )")
 _TAIL = re.compile(r" \\quad \\text\{for ")
 WIDE, STRICT = 66, (1, 2)
@@ -103,13 +103,13 @@ def _printed(terms: list[Term], relation: str, printer: Printer) -> tuple[list[s
 def chain_latex(claim: Claim) -> tuple[str, ...]:
     """The terms of a claim in order, first to last, as they stand in its chain."""
     printer = Printer()
-    if claim.relation == "!=" and claim.links:
+    if claim.compared == "!=" and claim.links:
         printer.avoid = names_in(*(link.term for link in claim.links))
         return tuple(_told(printer, printer(link.term, SUM)) for link in claim.links)
     terms = [claim.left, *(link.term for link in claim.links)]
     if claim.right is not None and not claim.links:
         terms.append(claim.right)
-    return tuple(_told(printer, side) for side in _sides(terms, claim.relation, printer)[0])
+    return tuple(_told(printer, side) for side in _sides(terms, claim.compared, printer)[0])
 
 
 def claim_latex(claim: Claim) -> str:
@@ -151,15 +151,18 @@ def rows(claim: Claim) -> list[str]:
     """A claim as rows of aligned equations: itself, then its witness, then its layers."""
     printer = Printer()
     ends = [claim.left] if claim.right is None else [claim.left, claim.right]
-    sides, indices = _sides(ends, claim.relation, printer)
+    sides, indices = _sides(ends, claim.compared, printer)
     right = sides[1] if len(sides) > 1 else "0"
-    some = rf" \quad \text{{for some }} {indices}" if indices and claim.relation == "!=" else ""
+    some = rf" \quad \text{{for some }} {indices}" if indices and claim.compared == "!=" else ""
     every = [indices] if indices and not some else []
     variables = [
-        membership(name, given.kind, [printer(n) for n in given.shape])
+        membership(
+            name, given.kind, [printer(n) for n in given.shape],
+            "" if given.below is None else printer(given.below),
+        )
         for name, given in claim.variables
     ]
-    row = f"{sides[0]} &{RELATIONS[claim.relation]} {right}{some}"
+    row = f"{sides[0]} &{RELATIONS[claim.compared]} {right}{some}"
     if claim.relation == "exists" and claim.variable is not None:
         row = _exists(claim, printer) + inline(row)
         if variables:

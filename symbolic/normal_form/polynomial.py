@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import gcd, lcm
 
+from ..budget import spend
 from ..rules import sign
 from ..scalars import ONE, add, mul, num, number_of, power
 from ..terms import Term
@@ -96,6 +97,7 @@ def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     total: Polynomial = {}
     for m, c in a.items():
+        spend()
         for k, e in b.items():
             together = _times(m, k)
             total[together] = total.get(together, Fraction(0)) + c * e

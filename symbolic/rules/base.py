@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from ..scalars import index
 from ..terms import Term, free
 
@@ -25,5 +27,5 @@ def need(condition: object, rule: str, why: str, *terms: Term) -> None:
 def fresh(length: Term, *avoid: Term) -> Term:
     """An index variable of an axis that occurs in none of the terms."""
     taken = {variable.data for term in avoid for variable in free(term)}
-    name = next(n for k in range(10**6) if (n := f"j{k}") not in taken)
+    name = next(n for k in count() if (n := f"j{k}") not in taken)
     return index(name, length)

@@ -63,8 +63,8 @@ def connective(t: Term) -> Result:
 
 def idempotent(t: Term) -> Result:
     """[c]^k = [c] for k >= 1."""
-    need(t.op == "power" and isinstance(t.data, int) and t.data >= 1
-         and t.args[0].op == "indicator", "indicator power", "not [c]^k", t)  # fmt: skip
+    good = t.op == "power" and t.data >= 1 and t.args[0].op == "indicator"
+    need(good, "indicator power", "not [c]^k", t)
     return t.args[0], NOTHING
 
 
@@ -81,7 +81,7 @@ def comparison(t: Term, a: Term, b: Term) -> Result:
 
 
 def decide(t: Term) -> Result:
-    """A comparison of integers that their ranges settle."""
+    """A comparison that ranges settle, of integers, or the sign of the difference, of any."""
     need(t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
          "decide", "not a comparison", t)  # fmt: skip
     x, y = (integer(side) for side in t.args[0].args)
@@ -94,9 +94,15 @@ def decide(t: Term) -> Result:
     strictly = op == "less"
     if always_less(x, y if strictly else add(y, ONE)):
         return ONE, NOTHING
-    reverse = always_less(y, add(x, ONE) if strictly else x)
-    need(reverse, "decide", "not settled by the ranges", t)
-    return ZERO, NOTHING
+    if always_less(y, add(x, ONE) if strictly else x):
+        return ZERO, NOTHING
+    need(t.finite and not t.shape, "decide", "not settled by the ranges", t)
+    certain, used = sign(add(y, mul(num(-1), x)))
+    if certain >= (2 if strictly else 1):
+        return ONE, used
+    certain, used = sign(add(x, mul(num(-1), y)))
+    need(certain >= (1 if strictly else 2), "decide", "not settled by the signs", t)
+    return ZERO, used
 
 
 def implied(t: Term, first: Any, second: Any, slack: Term) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from ..meaning import NoMeaning, entry_of
 from ..scalars import below, entry, index, integer
 from ..terms import Term, bind, free, make
@@ -34,7 +36,7 @@ def tabulated(t: Term) -> Result:
     taken = {variable.data for variable in free(t)}
     at: list[Term] = []
     for k, length in enumerate(t.shape):
-        name = next(n for j in range(10**6) if (n := f"t{k}_{j}") not in taken)
+        name = next(n for j in count() if (n := f"t{k}_{j}") not in taken)
         at.append(index(name, length))
     body = entry(t, *at)
     for axis in range(len(at) - 1, -1, -1):

@@ -28,7 +28,7 @@ def exponential(t: Term, target: Term) -> Result:
         base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
         if factor is ONE:
             continue
-        need(base.op == "exp" and isinstance(exponent, int), "exp", "not a product", target)
+        need(base.op == "exp", "exp", "not a product", target)
         parts.append(mul(num(exponent), base.args[0]))
     need(same_polynomial(t.args[0], add(*parts)), "exp", "exponents differ", t, target)
     return target, NOTHING
@@ -92,8 +92,9 @@ def exponential_of_log(t: Term) -> Result:
     need(logarithm.op == "log" and whole, "exp of log", "not k·log x", t)
     x = logarithm.args[0]
     certain, used = sign(x)
-    need(certain == 2 and x.finite, "exp of log", "x is not known to be positive", x)
-    return power(x, int(times or 0)), used
+    need(certain == 2, "exp of log", "x is not known to be positive", x)
+    assert times is not None
+    return power(x, int(times)), used
 
 
 def log(t: Term, target: Term) -> Result:
@@ -103,11 +104,10 @@ def log(t: Term, target: Term) -> Result:
     if x.op == "exp":
         need(x.args[0].finite and target is x.args[0], "log", "not the exponent", t, target)
         return target, NOTHING
-    used = NOTHING
     if x is ONE:
         need(target is ZERO, "log", "log 1 is 0", target)
-        return target, used
-    parts: list[Term] = []
+        return target, NOTHING
+    parts, used = list[Term](), NOTHING
     for factor in x.args if x.op == "mul" else (x,):
         base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
         certain, assumed = sign(base)
@@ -121,7 +121,7 @@ def log(t: Term, target: Term) -> Result:
 def root(t: Term) -> Result:
     """(√x)² = x and (1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
     square = t.op == "power" and t.data in (2, -2) and t.args[0].op == "sqrt"
-    need(square and t.finite, "root", "not (√x)² of a finite x", t)
+    need(square, "root", "not (√x)²", t)
     x = t.args[0].args[0]
     certain, used = sign(x)
     need(certain, "root", "x is not known to be >= 0", x)
@@ -130,7 +130,7 @@ def root(t: Term) -> Result:
 
 def root_of_square(t: Term, target: Term) -> Result:
     """√(x²) = |x|."""
-    good = t.op == "sqrt" and target.op == "abs" and t.finite and not t.shape
+    good = t.op == "sqrt" and target.op == "abs"
     need(good, "root of a square", "not a root and an absolute value", t, target)
     square = power(target.args[0], 2)
     need(same_polynomial(t.args[0], square), "root of a square", "not x²", t, target)

@@ -30,7 +30,7 @@ def injective(t: Term) -> Result:
     """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation;  [e(a) = e(b)] = [a = b] for an injection."""
     need(t.op == "indicator" and t.args[0].op == "equal", "injective", "not [a = b]", t)
     x, y = t.args[0].args
-    need(x.op == "entry" and x.ndim == 0 and len(x.args) == 2, "injective", "not [σ(a) = b]", t)
+    need(x.op == "entry" and len(x.args) == 2, "injective", "not [σ(a) = b]", t)
     array, a = x.args
     if y.op == "entry" and y.args[0] is array and array.op == "var":
         result = unary("indicator", make("equal", (a, y.args[1])))

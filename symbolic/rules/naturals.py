@@ -18,8 +18,7 @@ def layer(t: Term) -> Result:
     if integer(depth) is ZERO:
         return start, NOTHING
     m = integer(add(depth, num(-1)))
-    natural = is_integer(m) and always_less(num(-1), m)
-    need(natural, "layer", "it may have no last layer", depth)
+    need(always_less(num(-1), m), "layer", "it may have no last layer", depth)
     return instantiate(body, m, make("iterate", (m, start, body), shape=t.shape)), NOTHING
 
 

@@ -10,7 +10,6 @@ from sympy.polys.rings import ring as sympy_ring
 
 from ..scalars import number_of, power
 from ..terms import Term, make
-from .base import Refused
 
 __all__ = ["same_polynomial"]
 
@@ -47,19 +46,11 @@ def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
 
 
 def _inverse(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
+    """1/t of a literal or an atom; :func:`_inverses_as_atoms` leaves no other."""
     value = number_of(t)
     if value is not None:
         return one * (QQ(value.denominator, value.numerator) if value else 0)
-    if t in atoms:
-        return gens[2 * atoms[t] + 1]
-    if t.op == "mul":
-        total = one
-        for arg in t.args:
-            total *= _inverse(arg, atoms, gens, one)
-        return total
-    if t.op == "power":
-        return _polynomial(power(t.args[0], -t.data), atoms, gens, one)
-    raise Refused(f"ring: the inverse of a sum must be an atom\n    {t!r}")
+    return gens[2 * atoms[t] + 1]
 
 
 @lru_cache(maxsize=200_000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from itertools import count
 from math import prod
 
 from ..scalars import ONE, ZERO, always_less, is_integer, mul, num, number_of, power
@@ -212,7 +213,7 @@ def _iterate(t: Term, facts: Facts) -> Sign:
     layer = fresh(depth, t, *_terms(facts))
     known = free(t).union(*map(free, _terms(facts)))
     names = {str(v.data[0]) for v in known if v.op == "var"}
-    name = next(n for k in range(10**6) if (n := f"y{k}") not in names)
+    name = next(n for k in count() if (n := f"y{k}") not in names)
     state = make("var", (), (name, "positive"))
     then, more = sign(instantiate(body, layer, state), facts)
     return (2, used | (more - {("positive", state)})) if then == 2 else NEITHER
@@ -299,7 +300,7 @@ def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, frozenset[Assumption
         if kind != "nonzero" or x.shape:
             continue
         opposite = mul(num(-1), x)
-        if x is t or (t.finite and (same_polynomial(t, x) or same_polynomial(t, opposite))):
+        if x is t or same_polynomial(t, x) or same_polynomial(t, opposite):
             return True, frozenset({fact})
     if t.op in ("power", "abs") and t.finite:
         return nonzero(t.args[0], facts)

@@ -16,7 +16,6 @@ from ..scalars import (
     below,
     entry,
     integer,
-    is_integer,
     mul,
     num,
     number_of,
@@ -58,7 +57,7 @@ def factor(t: Term, count: Any) -> Result:
     need(type(count) is int and count > 0, "factor", "not a number of factors", t)
     factors = body.args if body.op == "mul" else (body,)
     outside, inside = factors[:count], factors[count:]
-    need(body.finite and outside, "factor", "nothing finite to take out", t)
+    need(body.finite, "factor", "nothing finite to take out", t)
     need(all(j not in free(c) for c in outside), "factor", "not the same for all j", *outside)
     return mul(*outside, closed(length, j, mul(*inside))), NOTHING
 
@@ -145,8 +144,7 @@ def unroll(t: Term) -> Result:
     """A sum over an axis of literal length, written out."""
     length, j, body = opened(t, "unroll")
     count = number_of(length)
-    natural = count is not None and count.denominator == 1
-    need(natural and body.finite, "unroll", "the length is not a literal", t)
+    need(count is not None and body.finite, "unroll", "the length is not a literal", t)
     assert count is not None
     return add(*(substitute(body, j, num(k)) for k in range(int(count)))), NOTHING
 
@@ -178,8 +176,7 @@ def count(t: Term) -> Result:
          "count", "not a sum of [k <= m] or [k < m]", t)  # fmt: skip
     last = body.args[0].args[1]
     total = last if body.args[0].op == "less" else integer(add(last, ONE))
-    fits = is_integer(total) and below(total, integer(add(length, ONE)))
-    need(fits, "count", "m may leave the axis", t)
+    need(below(total, integer(add(length, ONE))), "count", "m may leave the axis", t)
     return total, NOTHING
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from array_api_compat import array_namespace
 from hypothesis import given
 
-from attnproof import Encoding, real
+from attnproof import Array, Encoding, at_least, card, hypothesis, load_encodings, real, sizes
+from attnproof.conformance import require_read
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.rope import Rope
 from attnproof.testing import (
@@ -20,6 +22,8 @@ from attnproof.testing import (
     lengths,
     positions,
 )  # fmt: skip
+
+(h,) = sizes("h", "slopes")
 
 
 class KeysTwiceAsFar(Rope):
@@ -41,6 +45,60 @@ class WrongShape(Alibi):
 
     def value(self, v: Any, m: Any, n: Any) -> Any:
         return v[..., :1] if isinstance(m * n, np.ndarray) else v
+
+
+class OneSlope(Encoding):
+    """A fault: with one slope, as usual, it is what its term says, and with two it is not."""
+
+    given = {"w": real(h)}
+    usual = {"w": [1.0]}
+
+    def bias(self, m: Any, n: Any) -> Any:
+        slope = self.w[0] if isinstance(m, Array) else sum(self.w)
+        return slope * (m - n)
+
+
+class NegativePositions(Encoding):
+    """A fault: at positions from 0 on it is what its term says."""
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return m - n if isinstance(m, Array) else np.abs(m) - np.abs(n)
+
+
+class BetweenPositions(Encoding):
+    """A fault: at whole positions it is what its term says."""
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return m - n if isinstance(m, Array) else np.round(m - n)
+
+
+class FarAway(Encoding):
+    """A fault: up to the distance 50 it is what its term says."""
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return m - n if isinstance(m, Array) else np.where(m - n > 50, 0, m - n)
+
+
+class OtherHypothesis(Alibi):
+    """A fault: on numpy it supposes something else."""
+
+    @hypothesis("the slope is at least 0")
+    def falls(self) -> Any:
+        return [at_least(self.slope, 0 if isinstance(self.slope, Array) else 1)]
+
+
+class SymbolicOnly(Alibi):
+    """A fault: on numpy it raises."""
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return super().bias(m, n) + 0 * len(m.axes)
+
+
+class NumpyOnly(Alibi):
+    """A fault: on symbolic arrays it raises."""
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return np.add(super().bias(m, n), 0)
 
 
 class NoNumbers(Encoding):
@@ -95,10 +153,47 @@ def test_what_a_class_claims_is_asked() -> None:
 
 
 def test_two_readings_that_differ_are_told() -> None:
-    with pytest.raises(NotAnEncoding, match=r"Branching: .* on symbols and .* on numpy at"):
+    told = r"^Branching\.bias\(m, n\) is misread at \[0, 0\]: the code gives .* on numpy, its term"
+    with pytest.raises(NotAnEncoding, match=told):
         check_encoding(Branching)
-    with pytest.raises(NotAnEncoding, match=r"attention has shape \(3, 5\) on symbols"):
+    with pytest.raises(NotAnEncoding, match=r"value\(v, m, n\) is misread: .* an array of shape"):
         check_encoding(WrongShape)
+
+
+@pytest.mark.parametrize("kind", [OneSlope, NegativePositions, BetweenPositions, FarAway])
+def test_what_is_misread_at_some_parameters_and_positions_alone(kind: type[Encoding]) -> None:
+    """The usual numbers, and contents at positions 0, 1, 2, .., would show nothing of it."""
+    method = r"bias\(m, n\)"
+    with pytest.raises(NotAnEncoding, match=rf"^{kind.__name__}\.{method} is misread"):
+        check_encoding(kind)
+    found = card(kind)
+    assert {cell.verdict for cell in found.cells} <= {"misread", "does not apply"}
+    assert found.cell("relative").verdict == "misread"
+    assert not found.record.ok
+    (part,) = found.cell("relative").evidence
+    assert part.kind == "misread"
+    assert part.code != part.term
+    told = str(found)
+    assert re.search(rf"laws: {method} is misread", told)
+    assert told.count("is misread") == 1
+
+
+def test_a_hypothesis_is_read_too() -> None:
+    with pytest.raises(NotAnEncoding, match=r"falls, hypothesis 1 is misread: right side"):
+        check_encoding(OtherHypothesis)
+
+
+def test_code_that_does_not_run_on_one_of_the_two_is_refused() -> None:
+    with pytest.raises(NotAnEncoding, match=r"does not run on numpy arrays .*AttributeError"):
+        check_encoding(SymbolicOnly)
+    with pytest.raises(NotAnEncoding, match="does not run on symbolic arrays: TypeError"):
+        check_encoding(NumpyOnly)
+    assert "AttributeError" in card(SymbolicOnly).cell("relative").error
+
+
+def test_every_encoding_of_the_package_is_read_rightly() -> None:
+    for kind in load_encodings().kinds:
+        require_read(kind)
 
 
 @pytest.mark.parametrize("thing", [Encoding, 3, int, "rope", None])

@@ -87,7 +87,7 @@ JUMPING = {
     "a power that starts at 1": raised(p, c, below=1),
     "a power with another guard": raised(p, c, one=2),
     "a power of what jumps": raised(p // 1, c),
-    "a comparison": xp.astype(p > q, None),
+    "a comparison": xp.astype(p > q, float),
     "a choice by the position": xp.where(p > 0, 1, 0) + 0 * p,
     "a choice that happens to be continuous": xp.where(p > 0, p, 0 * p),
     "a floor": p // 1,
@@ -107,12 +107,12 @@ JUMPING = {
     "a negative power of an array": 1 / u,
     "a mask by the position": xp.where(u > 0, u, -xp.inf),
     "a number that may be minus infinity": xp.where(keep, u, -xp.inf),
-    "a stack with a jump in the layer": iterate(k, 0 * p, lambda _, y: y + xp.astype(p > 0, None)),
-    "a stack with a jump in the state": iterate(k, p, lambda _, y: xp.astype(y > 0, None)),
+    "a stack with a jump in the layer": iterate(k, 0 * p, lambda _, y: y + xp.astype(p > 0, float)),
+    "a stack with a jump in the state": iterate(k, p, lambda _, y: xp.astype(y > 0, float)),
     "a stack that divides by its state": iterate(k, p, lambda _, y: 1 / y),
     "a start that jumps": iterate(k, p // 1, lambda _, y: y),
     "a jump in one entry of many": xp.concat((u, u // 1)),
-    "a jump under a sum": xp.sum(xp.astype(u > p, None)),
+    "a jump under a sum": xp.sum(xp.astype(u > p, float)),
 }
 
 
@@ -152,12 +152,12 @@ def test_the_part_that_stops_the_walk_is_told() -> None:
 
 
 WHOLE = {
-    "indicators": xp.astype(p > q, None) * 3 - 1,
+    "indicators": xp.astype(p > q, float) * 3 - 1,
     "floors": p // s,
     "natural numbers": k * k + 1,
     "a choice": xp.where(p > 0, k, 2 * k),
     "digits": k // 2 % 2,
-    "a count": xp.sum(xp.astype(u > 0, None)),
+    "a count": xp.sum(xp.astype(u > 0, float)),
     "a table of indices": rows(n, lambda i: i * k),
 }
 FRACTIONS = {
@@ -191,7 +191,7 @@ BOUNDED = {
     "waves": s * xp.sin(p) + xp.cos(p) * xp.tanh(p),
     "a clipped offset": clipped,
     "a function of a clipped whole offset": f(clipped),
-    "a function of what is counted": f(xp.sum(xp.astype(u > s, None))),
+    "a function of what is counted": f(xp.sum(xp.astype(u > s, float))),
     "exp of what falls": xp.exp(-xp.abs(p)),
     "a digit": k // 8 % 2,
     "a remainder of reals": p % c,

@@ -104,7 +104,7 @@ class Step(Encoding):
 
     def bias(self, m: Any, n: Any) -> Any:
         xp = array_namespace(m)
-        return self.height * xp.astype(n > m, None)
+        return self.height * xp.astype(n > m, float)
 
 
 class Bent(Encoding):
@@ -135,8 +135,10 @@ class Misplaced(LearnedTable):
     reach = 600
 
 
-def test_there_are_four() -> None:
-    assert [law.id for law in LAWS] == ["unique", "bounded", "continuous", "defined-beyond"]
+def test_there_are_five() -> None:
+    assert [law.id for law in LAWS] == [
+        "unique", "bounded", "continuous", "mask-continuous", "defined-beyond",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -158,10 +160,13 @@ def test_there_are_four() -> None:
         (Waves, positions.continuous, "proved", "continuous operations"),
         (Step, positions.continuous, "refuted", "is an integer everywhere and not constant"),
         (Bent, positions.continuous, "undecided", "is not 0 is not certain"),
-        (Unknown, positions.continuous, "undecided", "may jump"),
-        (NopeCausal, positions.continuous, "refuted", "sees a key"),
+        (Unknown, positions.continuous, "refuted", "f = t ↦ ⌊t⌋"),
+        (NopeCausal, positions.bounded, "does not apply", "it makes no numbers"),
+        (NopeCausal, positions.continuous, "does not apply", "it makes no numbers"),
+        (NopeCausal, positions.mask_continuous, "refuted", "sees a key"),
+        (Waves, positions.mask_continuous, "does not apply", "every key is seen"),
         (Nope, positions.continuous, "proved", ""),
-        (Bent, positions.defined_beyond, "undecided", "is not 0"),
+        (Bent, positions.defined_beyond, "undecided", "≠ 0"),
         (Endless, positions.defined_beyond, "proved", "natural positions"),
         (Misplaced, positions.defined_beyond, "undecided", "not even position 599"),
     ],

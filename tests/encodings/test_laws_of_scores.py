@@ -71,22 +71,22 @@ class Plane(Encoding):
         return -self.slope * array_namespace(m).sum((m - n) * (m - n), axis=-1)
 
 
-class Wavering(Encoding):
-    """−slope·(3 r + sin r) is added for a distance r; that it falls needs slope as a factor."""
+class Curved(Encoding):
+    """−slope·(3 r + log(1 + r)) is added for a distance r: it falls with slope as a factor."""
 
     given = {"slope": nonnegative()}
 
     def bias(self, m: Any, n: Any) -> Any:
         xp = array_namespace(m)
         distance = xp.abs(m - n)
-        return -self.slope * (3 * distance + xp.sin(distance))
+        return -self.slope * (3 * distance + xp.log(1 + distance))
 
     def fall(self, x: Any, o: Any, step: Any) -> Any:
-        xp = array_namespace(x)
-        return self.slope * (3 + xp.sin(o + step) + -1 * xp.sin(o))
+        log = array_namespace(x).log
+        return self.slope * (3 * step + log(1 + o + step) - log(1 + o))
 
 
-class WaveringHidden(Wavering):
+class CurvedHidden(Curved):
     """The same, and keys after the query are hidden."""
 
     def sees(self, m: Any, n: Any) -> Any:
@@ -164,11 +164,11 @@ def test_the_laws_are_these() -> None:
         (Plane, tells_before_from_after, "refuted"),
         (Plane, falls_with_distance, "proved"),
         (Plane, stays_under_envelope, "proved"),
-        (Wavering, falls_with_distance, "proved"),
-        (WaveringHidden, falls_with_distance, "proved"),
+        (Curved, falls_with_distance, "proved"),
+        (CurvedHidden, falls_with_distance, "proved"),
         (Shrinking, stays_under_envelope, "proved"),
         (TooLow, stays_under_envelope, "refuted"),
-        (Centred, relative, "proved"),
+        (Centred, relative, "does not apply"),
     ],
 )
 def test_verdicts_that_can_be_seen_by_hand(

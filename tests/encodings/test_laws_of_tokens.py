@@ -13,6 +13,7 @@ from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.index import Index
+from attnproof.encodings.nope import Nope
 from attnproof.encodings.rope import Rope
 from attnproof.encodings.xpos import Xpos
 from attnproof.laws import tokens
@@ -136,10 +137,11 @@ def test_moving_a_cached_key_is_what_the_numbers_say() -> None:
     assert np.abs(moved - rope.encode(keys, places + 17)).max() < 1e-9
 
 
-def test_what_is_true_of_the_identity_is_called_so() -> None:
+def test_what_is_true_of_the_identity_is_no_merit_of_what_acts_elsewhere() -> None:
     cell = decided(Alibi, tokens.keeps_norms)
     assert (cell.verdict, cell.why) == (
-        "proved", "it leaves tokens as they are: true of the identity"
+        "does not apply", "it leaves tokens as they are, and acts elsewhere"
     )  # fmt: skip
+    assert decided(Nope, tokens.keeps_norms).verdict == "proved"
     assert "kernel steps" in decided(Rope, tokens.keeps_norms).why
     assert decided(Alibi, tokens.linear_shift).verdict == "does not apply"

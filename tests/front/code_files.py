@@ -146,9 +146,10 @@ class Legs:
         return tuple(found for law in laws for found in self._of("exact", law, seed=seed))
 
     def prove(
-        self, subject: Any, laws: Collection[str] = (), tell: Callable[[Finding], None] = print
-    ) -> FakeTraced:
-        del subject
+        self, subject: Any, laws: Collection[str] = (), tell: Callable[[Finding], None] = print,
+        seconds: float = 10.0,
+    ) -> FakeTraced:  # fmt: skip
+        del subject, seconds
         found = tuple(one for law in laws for one in self._of("traced", law))
         for one in found[:-1]:  # the last one is told at the end only
             tell(one)

@@ -37,4 +37,4 @@ def test_an_unknown_table_is_refused_with_the_names_of_all() -> None:
     asked = [sys.executable, "-m", "benchmarks", "pears"]
     done = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "pears: there are start-up, catalogue, sympy" in done.stderr
+    assert "pears: there are start-up, catalogue, gate, sympy" in done.stderr

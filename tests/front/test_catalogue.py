@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import failure, load_catalogue
+from attnproof.catalogue import load_catalogue
+from attnproof.faults import failure
 
 WriteTheorem = Callable[..., Path]
 

@@ -160,7 +160,7 @@ def test_an_undecided_theorem_leaves_the_claim_undecided(
     tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    def stop(_: object) -> None:
+    def stop(_: object, **__: object) -> None:
         raise RecursionError("too deep")
 
     monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)

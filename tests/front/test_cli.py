@@ -68,7 +68,8 @@ def test_run_prints_a_verdict_for_each_theorem(capsys: Output, numbers: Numbers)
     out, err = capsys.readouterr()
     assert "rows-of-softmax-are-" in out
     count = len(load_catalogue().select(["softmax"]).entries)
-    assert f"{count} theorems: {count} proved; {count} as expected in verdict and twin. " in out
+    assert f"SymPy: {count} of {count} proved theorems derived as well, at small sizes" in out
+    assert f"{count} theorems: {count} proved; {count} as expected in verdict and twin" in out
     assert "✓ proved" in out
     assert "rows-of-softmax-are-distributions" in err
     assert numbers.asked == []
@@ -215,13 +216,14 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
     assert main(["run", *names, "--no-numeric"]) == 0
     out, err = capsys.readouterr()
     head, line, *rows = out.splitlines()
-    assert head.split() == ["verdict", "its", "twin", "steps", "numbers", "theorem"]
+    assert head.split() == ["verdict", "its", "twin", "steps", "SymPy", "numbers", "theorem"]
     assert len(line) <= 80
-    assert len(rows) == 2 + 2 + 2  # theorems, subjects, the legend and the summary
+    assert len(rows) == 2 + 2 + 3  # theorems, subjects, the legend and the summary
     (cut,) = [row for row in rows if "…" in row]
-    assert "rotary-attention-is-unchanged-when-all-" in cut
+    assert "rotary-attention-is-unchanged-" in cut
     assert "rotary-attention-is-unchanged-when-all-positions-move" in err
-    assert rows[-2] == "steps: of the kernel"
+    assert rows[-3] == "steps: of the kernel"
+    assert rows[-2] == "SymPy: 1 of 2 proved theorems derived as well, at small sizes"
     assert all(len(row) <= 80 for row in rows)
 
 

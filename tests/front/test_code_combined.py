@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from attnproof.numeric.programs.declared import DeclaredAttention
+from attnproof.numeric.programs.finding import UNLIKE
 from attnproof.numeric.programs.laws import CODE_LAWS
 from attnproof.numeric.programs.subjects import Attention
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.combining import combined
 from attnproof.real_code.records import FindingRecord
+from attnproof.real_code.words import how
 
 NORM = next(law for law in CODE_LAWS if law.id == "norm")
 
@@ -45,13 +48,37 @@ def test_a_coarser_format_that_holds_blames_nothing() -> None:
     assert "floating point" not in told
 
 
-@pytest.mark.parametrize("assuming", [(), ("n >= 2",)])
-def test_floating_point_is_not_blamed_for_what_no_format_holds(assuming: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("assuming", [(), ({"text": "T ≥ 2", "kind": "for"},)])
+def test_floating_point_is_not_blamed_for_what_no_format_holds(
+    assuming: tuple[dict[str, str], ...],
+) -> None:
     told = why(found("traced", "holds", assuming=assuming), found("measured", "broken"))
     assert "breaks in floating point" not in told
     assert "broken in float32" not in told
     assert "in float32 (rounding, or a call that no proof is of): seen so" in told
-    assert ("where n >= 2" in told) == bool(assuming)
+    assert ("holds in exact arithmetic for T ≥ 2, and not" in told) == bool(assuming)
+
+
+def test_the_line_of_a_proof_has_every_condition() -> None:
+    conditions = ({"text": "T ≥ 2", "kind": "for"}, {"text": "T mod 97 ≠ 0", "kind": "for"},
+                  {"text": "every query sees a key", "kind": "if"},
+                  {"text": "no mask is given", "kind": "where"})  # fmt: skip
+    rest = ({"text": "the buffer flag is as it is now", "kind": "where"},)
+    row = combined(NORM, [found("traced", "holds", assuming=conditions),
+                          found("traced", "holds", assuming=rest)], "again")  # fmt: skip
+    assert row.why == (
+        "proved, for T ≥ 2 and T mod 97 ≠ 0, if every query sees a key, "
+        "where no mask is given and the buffer flag is as it is now"
+    )
+    assert how(row) == row.why.removeprefix("proved, ")
+
+
+def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
+    unlike = found("traced", "undecided", why=f"at T = 601 {UNLIKE}")
+    row = combined(NORM, [unlike, found("measured", "holds")], "again")
+    assert row.verdict == "measured"
+    assert f"not proved: at T = 601 {UNLIKE}" in row.why
+    assert f"not proved: at T = 601 {UNLIKE}" in how(row)
 
 
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])
@@ -79,3 +106,23 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
     assert rows["causal"]["verdict"] == "holds"
     assert rows["causal"]["why"].startswith("under the mask it is given (a causal mask made here)")
     assert "given" not in rows["inputs-stay"]["why"]
+
+
+def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnproof.numeric import traced
+
+    seconds: list[float] = []
+
+    def prove(*args: Any) -> traced.Traced:
+        seconds.append(args[-1])
+        return traced.Traced()
+
+    monkeypatch.setattr(traced, "prove", prove)
+    code = Attention(name="l", layer=lambda x: x, embed=8)
+    usual = Asked(target="l", legs=("traced",))
+    asked = replace(usual, limit=6.0)
+    for one in (usual, asked):
+        look(code, one, lambda _: None)
+    assert seconds == [10.0, 1.0]
+    assert asked.again("causal").endswith(" --limit 6")
+    assert Asked.read(asked.text()) == asked

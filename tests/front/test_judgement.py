@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from attnproof.judgement import against, opposite
-from attnproof.records import Expected, MeasuredEvidence, Status, UndecidedEvidence, Verdict
+from attnproof.records import (
+    DerivedEvidence,
+    Expected,
+    MeasuredEvidence,
+    Status,
+    UndecidedEvidence,
+    Verdict,
+)
 
 
 def measured(
@@ -76,3 +83,38 @@ def test_numbers_that_could_not_be_taken_speak_against_a_proof() -> None:
 
 def test_a_twin_is_expected_to_be_the_opposite() -> None:
     assert (opposite("proved"), opposite("refuted")) == ("refuted", "proved")
+
+
+def derived(status: str, *sizes: dict[str, int], cases: int = 4, of: int = 4) -> DerivedEvidence:
+    return DerivedEvidence.model_validate({
+        "status": status, "why": "it fails at x = 1", "sizes": sizes, "cases": cases,
+        "all_cases": of, "natural": False, "seconds": 0.0,
+    })  # fmt: skip
+
+
+CROSSING = ({"n": 2, "d": 2}, {"n": 3, "d": 1})
+
+
+def test_what_sympy_contradicts_is_told_first_although_it_is_proved() -> None:
+    found = (measured("violated"), derived("refused", *CROSSING))
+    assert against("proved", "proved", found)[0] == "SymPy contradicts it: it fails at x = 1"
+    assert not against("proved", "proved", (derived("not derived"),))
+    assert not against("proved", "proved", (derived("derived", *CROSSING),))
+
+
+def test_a_false_statement_may_not_be_derived_in_all_cases_at_crossing_sizes() -> None:
+    (told,) = against("refuted", "refuted", (derived("derived", *CROSSING),))
+    assert told.startswith("SymPy derived it")
+    assert against("refuted", "refuted", (derived("derived", {"n": 2}, {"n": 3}),))
+    assert not against("refuted", "refuted", (derived("refused", *CROSSING),))
+
+
+@pytest.mark.parametrize("found", [
+    derived("derived", {"n": 2, "d": 2}), derived("derived", {"n": 2}, {"n": 1}),
+    derived("derived", {"n": 2, "d": 2}, {"n": 1, "d": 1}),
+    derived("derived", *CROSSING, cases=3),
+])  # fmt: skip
+def test_a_false_statement_that_is_true_at_one_size_does_not_speak_against_itself(
+    found: DerivedEvidence,
+) -> None:
+    assert not against("refuted", "refuted", (found,))

@@ -44,7 +44,7 @@ def test_a_record_says_what_was_claimed_and_how_it_is_known(results: Results) ->
     rows = by_id["rows-of-softmax-are-distributions"]
     assert rows.verdict == "proved"
     assert [size.name for size in rows.sizes] == ["r", "n"]
-    assert {evidence.kind for evidence in rows.evidence} == {"proved"}
+    assert {evidence.kind for evidence in rows.evidence} == {"proved", "derived"}
     assert rows.statement.latex
     assert rows.twin.verdict == "refuted"
     (refuted,) = (e for e in rows.twin.evidence if e.kind == "refuted")
@@ -86,4 +86,7 @@ def test_every_kind_of_evidence_is_in_the_schema() -> None:
         field["items"]["discriminator"]["mapping"]
         for field in [schema["$defs"]["TheoremRecord"]["properties"]["evidence"]]
     )
-    assert set(union) == {"proved", "refuted", "ill-typed", "measured", "exact", "undecided"}
+    assert set(union) == {
+        "proved", "refuted", "ill-typed", "measured", "exact", "derived", "misread", "undecided",
+        "internal error",
+    }  # fmt: skip

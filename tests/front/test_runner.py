@@ -36,7 +36,7 @@ def test_a_theorem_is_ok_when_both_sides_and_its_twin_are(
     (record,) = results.theorems
     assert (record.verdict, record.twin.verdict) == ("proved", "refuted")
     assert (record.ok, record.why, results.ok) == (True, (), True)
-    assert [e.kind for e in record.evidence] == ["proved", "measured"]
+    assert [e.kind for e in record.evidence] == ["proved", "derived", "measured"]
 
 
 def test_the_numbers_are_asked_for_with_the_options_of_the_run(
@@ -64,7 +64,8 @@ def test_a_twin_that_is_true_is_a_failure(write_theorem: WriteTheorem, true_theo
     path = write_theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
     (record,) = ran(path, numeric=False).theorems
     assert not record.ok
-    assert record.why == ("its twin: expected refuted, is proved",)
+    assert record.why[0] == "its twin: expected refuted, is proved"
+    assert "SymPy derived it" in record.why[1]
 
 
 def test_a_violated_measurement_leaves_the_verdict_and_not_the_ok(
@@ -90,14 +91,15 @@ def test_what_was_measured_before_a_reading_failed_is_kept(
 ) -> None:
     numbers.raises = sys.modules["attnproof.numeric.check"].ReadingError("no such operation")
     (record,) = ran(write_theorem("addition_commutes")).theorems
-    assert [evidence.kind for evidence in record.evidence] == ["proved", "measured", "undecided"]
+    kinds = [evidence.kind for evidence in record.evidence]
+    assert kinds == ["proved", "derived", "measured", "undecided"]
     assert not record.ok
 
 
 def test_a_prover_that_stops_has_decided_nothing(
     write_theorem: WriteTheorem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(statement: Statement) -> Decision:
+    def stop(statement: Statement, **_: object) -> Decision:
         raise RecursionError(f"too deep: {len(statement.claims)}")
 
     monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)

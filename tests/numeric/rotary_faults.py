@@ -33,9 +33,9 @@ OMEGA = ladder(8)
 
 
 def verdict(law: str, subject: Rotary, draw: Draw = Draw()) -> Finding:  # noqa: B008 (frozen)
-    found = examine(subject, [draw], [law])
-    assert len(found) == 1
-    return found[0]
+    first, *rest = examine(subject, [draw], [law])  # what gives no numbers is found first
+    assert not rest or first.law == "finite"
+    return first
 
 
 def faults_of(found: tuple[Finding, ...]) -> list[str]:

@@ -118,7 +118,7 @@ def test_every_law_of_tables_has_a_probe_and_a_fault() -> None:
     examine(RIGHT["half"](), laws=["sees-positions"])
     asked = {p.law for p in PROBES if p.kind == "additive"}
     assert asked == {law.id for law in laws_of("additive")}
-    assert asked <= set(FAULTS)
+    assert asked - {"finite"} <= set(FAULTS)  # what gives no numbers: test_finite
 
 
 def of_the_batch(x: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ T5 = DeclaredBias(name="t5")
 def found(law: str, code: Bias) -> Finding:
     one = next(p for p in PROBES if p.law == law and p.kind == "bias"
                and p.look in (buckets, last_rows, offset_only, own_index, slopes))  # fmt: skip
-    return run_probe(one, code, Draw())
+    return run_probe(one, code, Draw())[-1]
 
 
 def lines(change: str = "", heads: int = 6, **options: Any) -> Bias:

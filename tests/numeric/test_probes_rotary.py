@@ -65,7 +65,7 @@ def test_every_law_of_rotary_code_has_a_probe_and_a_fault() -> None:
     examine(code(half(OMEGA)), laws=["norm"])
     asked = {p.law for p in PROBES if p.kind == "rotary"}
     assert asked == {law.id for law in laws_of("rotary")}
-    assert asked <= set(FAULTS)
+    assert asked - {"finite"} <= set(FAULTS)  # what gives no numbers: test_finite
 
 
 @pytest.mark.parametrize("law", FAULTS)

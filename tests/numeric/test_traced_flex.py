@@ -14,10 +14,11 @@ from attnproof.numeric.identify import identify
 from attnproof.numeric.programs.declared import DeclaredAttention
 from attnproof.numeric.programs.subjects import Attention
 from attnproof.numeric.traced import Traced, prove
+from attnproof.symbolic.verdict_line import Condition
 
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)
-BLOCKS = "the blocks of a block mask are taken to be those of its function"
+BLOCKS = Condition("the blocks of a block mask are those of its function", "where")
 SLOPES = torch.tensor([0.5, 0.25, 0.125, 0.0625])
 DOCUMENTS = torch.tensor([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3])
 TABLE = nn.Parameter(torch.linspace(-3, 4, 516).reshape(4, 129).sin())

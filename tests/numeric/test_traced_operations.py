@@ -128,7 +128,7 @@ def wrong(
         if term is None:
             continue
         array = as_array(term)
-        array = xp.astype(array, None) if is_truth(array.term) else array
+        array = xp.astype(array, float) if is_truth(array.term) else array
         told = disagreement(run(place), array, names, values, {}, OPERATIONS, sizes, inputs.notes)
         found += [f"{name}, part {place} at {sizes}: {told}"] if told else []
     return found
@@ -179,7 +179,7 @@ def test_conversions(name: str) -> None:
                 read(positions(4).named("p"), dtype=narrow, source=torch.int64)
         assert not notes.readings
         read(x, dtype=torch.bfloat16, source=torch.float32)
-        assert any("bfloat16" in told for told in notes.readings)
+        assert any("bfloat16" in told.text for told in notes.readings)
 
 
 WRONG: dict[str, Callable[..., Any]] = {

@@ -109,7 +109,7 @@ def test_a_band_is_read_at_any_length() -> None:
     assert found is not None
     for rows, columns in ((9, 9), (4, 6)):
         remade = found.remade((rows, columns))  # type: ignore[union-attr]
-        told = entries_of(xp.astype(remade, None))
+        told = entries_of(xp.astype(remade, float))
         assert told is not None
         assert torch.equal(told.bool(), band[:rows, :columns])
     band[5, 0] = True

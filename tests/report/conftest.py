@@ -40,7 +40,7 @@ LEFT, RIGHT = (Formula(latex=t, text=t) for t in ("Q K", r"\frac{K}{2}"))
 
 PROVED = ProvedEvidence(
     says="", steps=95, rules={"reindex": 2, "entry": 92, "ring": 1},
-    assumptions=("sigma is a permutation",), readings=("the sum sigma is not 0",), seconds=0.1,
+    assumptions=("sigma is a permutation",), readings=("the sum sigma ≠ 0",), seconds=0.1,
 )  # fmt: skip
 UNDECIDED = UndecidedEvidence(says="", why="no witness was found in 400 tries", seconds=1.0)
 REFUTED = RefutedEvidence(

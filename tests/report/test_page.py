@@ -119,7 +119,7 @@ def test_a_section_says_what_the_record_says(results: Results) -> None:
         "of the right side −0.731…", "Settles claim B4", "seed 0", "64 rows",
         "2 × 10−7", "4 × 10−7", "not on this machine", "every other size 1",
         "no witness was found in 400 tries", "together leaves every row", "For k ≥ 1.",
-        "expected proved, is undecided", "2 January 2026", "Reading: the sum σ is not 0.",
+        "expected proved, is undecided", "2 January 2026", "if the sum σ ≠ 0",
         "In numbers: 1 violated", "Definitions", "Heads WQh, keep.",
     ):  # fmt: skip
         assert piece in told, piece
@@ -144,9 +144,14 @@ def test_the_numbers_of_a_twin_are_folded(results: Results) -> None:
     assert "<table" in page[: page.index('<aside class="twin">')].rpartition("In numbers")[2]
 
 
-def test_a_reading_is_not_an_assumption(results: Results) -> None:
-    told = words(render(results))
-    assert "Assumed: σ is a permutation. Reading: the sum σ is not 0" in told
+def test_a_condition_stands_beside_the_verdict_wherever_that_stands(results: Results) -> None:
+    theorem = results.theorems[0]
+    page = render(results.model_copy(update={"theorems": (theorem,)}))
+    assert "Assumed: σ is a permutation." in words(page)
+    assert page.count("if the sum σ ≠ 0") == 2  # in the table, and with the theorem
+    proof = theorem.evidence[0].model_copy(update={"readings": ()})
+    bare = theorem.model_copy(update={"evidence": (proof, *theorem.evidence[1:])})
+    assert "≠ 0" not in words(render(results.model_copy(update={"theorems": (bare,)})))
 
 
 def test_a_refuted_theorem_has_no_proof(results: Results) -> None:

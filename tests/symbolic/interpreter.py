@@ -221,7 +221,10 @@ class World:
         return np.arange(self.length(t.args[0]))
 
     def op_row(self, t: Term, env: Env) -> Any:
-        return self(t.args[0], env)[tuple(int(self(i, env)) for i in t.args[1:])]
+        values = self(t.args[0], env)
+        for at in t.args[1:]:
+            values = self.taken(values, self(at, env), 0)
+        return values
 
     def op_call(self, t: Term, env: Env) -> Any:
         """A fixed function of its arguments; an equivariant one treats the rows alike."""

@@ -178,4 +178,9 @@ MALFORMED: list[Term] = [
     make("inverse of", (a,)),
     make("assumed equal", (a, b)),
     make("plus", (a, b)),
+    make("concat", (TRUTHS, X), 0, (mul(TWO, n),)),
+    make("concat", (X, TRUTHS), 0, (mul(TWO, n),)),
+    make("stack", (TRUTHS, X), 0, (TWO, n)),
+    make("stack", (), 0, (ZERO, n)),
+    make("reshape", (X,), (((0, 1), (0,)),), (n,)),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ GIVEN: dict[str, Given] = {
 
 def first_gap(x: Array, a: Array) -> Any:
     """x + a e_0 is not x, for a ≠ 0: the first entries would be equal."""
-    moved = x + a * xp.astype(xp.arange(N) == 0, None)
+    moved = x + a * xp.astype(xp.arange(N) == 0, float)
     return differ(moved, x, moved[0], ("they would be equal", x[0]), a)
 
 

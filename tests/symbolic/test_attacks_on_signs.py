@@ -66,7 +66,7 @@ MASKED = xp.where(m, x, -xp.inf)
 
 def one(condition: Array) -> Array:
     """1 where it holds, else 0."""
-    return xp.astype(condition, None)
+    return xp.astype(condition, float)
 
 
 def proved(claim: Claim, *told: Claim) -> bool:
@@ -165,7 +165,7 @@ PAIRS: dict[str, tuple[Claims, Claims]] = {
         (at_least(x * one(x > 0) - one(x <= 0), 0), at_least(x, 0)),
     ),
     "equal in one case": (
-        (at_least(one(xp.astype(m, None) == 1) * x, 0), POSITIVE),
+        (at_least(one(xp.astype(m, float) == 1) * x, 0), POSITIVE),
         (at_least((1 - one(x == y)) * (y - x), one(x == y)), ORDERED),
     ),
     "a sum over an axis that may be empty": (

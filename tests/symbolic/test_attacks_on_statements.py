@@ -95,7 +95,7 @@ def test_what_plus_infinity_would_make_0_is_not_positive(number: Callable[[Array
 @pytest.mark.parametrize(
     ("layer", "other"),
     [
-        (lambda _, s: xp.astype(s <= s - 1, None), lambda _, s: 0 * s),
+        (lambda _, s: xp.astype(s <= s - 1, float), lambda _, s: 0 * s),
         (lambda _, s: xp.where(s <= s - 1, 5, 7), lambda _, s: 7 + 0 * s),
         (lambda _, s: xp.exp(s) * xp.exp(-s), lambda _, s: 1 + 0 * s),
     ],
@@ -148,21 +148,29 @@ def test_a_conclusion_for_all_x_is_not_about_another_x_that_is_given() -> None:
     def body(x: Array) -> Law:
         return for_all({"x": real()}, lambda **every: greater(xp.log(1 + x) + 0 * every["x"], 0))
 
-    with pytest.raises(TypeError, match="speaks of all x, and x is something else already"):
-        stated(body, x=positive())
-    with pytest.raises(TypeError, match="speaks of all x, and x is something else already"):
-        stated(body, x=real(n))
+    told = stated(body, x=positive())
+    ((name, _),) = told.claims[""].variables
+    assert name == "x′"
+    assert decide(told).verdict == "proved"
 
 
 def test_what_is_said_to_exist_is_not_called_like_a_given() -> None:
-    """In 'some x has 2 x + 0 x = 1' one x would be the given one, and nobody could tell which."""
+    """In 'some x′ has 2 x′ + 0 x = 1' x is the given one; and no name is for two things."""
 
     def body(name: str) -> Callable[..., Claim]:
         return lambda x: exists(real(), name, lambda z: equal(2 * z + 0 * x, 1), witness=0.5)
 
+    for name, told in (("x", "x′"), ("z", "z")):
+        claimed = stated(body(name), x=real())
+        assert repr(claimed.claims[""].variable) == told
+        assert decide(claimed, refuting=False).verdict == "proved"
+
+    def meaning_another(x: Array) -> Claim:
+        del x
+        return exists(real(), "x", lambda z: equal(2 * z, 1), witness=0.5)
+
     with pytest.raises(TypeError, match="what is said to exist is called x, as a given is"):
-        stated(body("x"), x=real())
-    assert decide(stated(body("z"), x=real()), refuting=False).verdict == "proved"
+        stated(meaning_another, x=real())
 
 
 @pytest.mark.parametrize("given", [natural(), real(), index_below(d), real(d)])
@@ -191,7 +199,7 @@ def test_an_index_below_no_whole_number_proves_nothing() -> None:
     """t + s < 4 fails at t = 1, s = 3, and these are below 3/2 and 5 − 3/2."""
 
     def all_below(end: Any, depth: Any, s: Array) -> Claim:
-        counted = iterate(depth, 0, lambda t, z: z + xp.astype(t + s < end, None))
+        counted = iterate(depth, 0, lambda t, z: z + xp.astype(t + s < end, float))
         return equal(counted, iterate(depth, 0, lambda _, z: z + 1))
 
     for first, second, end, expected in ((n, d, n + d - 1, "proved"), (x, 5 - x, 4, "undecided")):
@@ -250,7 +258,7 @@ def test_truth_values_are_not_counted_unless_they_are_made_numbers(
     """b + b is 2·b of a number and b of a truth value."""
     with pytest.raises(TypeError, match="holds truth values"):
         computed()
-    number = xp.astype(b, None)
+    number = xp.astype(b, float)
     assert verdict(equal(number + number, 2 * number)) == "proved"
 
 
@@ -263,5 +271,5 @@ def test_the_state_of_a_stack_of_layers_is_no_truth_value(
 ) -> None:
     with pytest.raises(TypeError, match="a stack of layers holds numbers"):
         iterate(n, start, layer)
-    doubled = [iterate(n, xp.astype(b, None), f) for f in (lambda _, s: s + s, lambda _, s: 2 * s)]
+    doubled = [iterate(n, xp.astype(b, float), f) for f in (lambda _, s: s + s, lambda _, s: 2 * s)]
     assert verdict(equal(*doubled)) == "proved"

@@ -24,8 +24,8 @@ def verdict(claim: Claim) -> str:
 
 def read(table: Array, number: Array) -> Array:
     """The row of the table for how many of t_1, .., t_T a number has reached."""
-    count = sum_(astype(number[:, None] >= t, None), axis=-1)
-    return sum_(astype(count[:, None] == arange(T + 1), None) * table, axis=-1)
+    count = sum_(astype(number[:, None] >= t, float), axis=-1)
+    return sum_(astype(count[:, None] == arange(T + 1), float) * table, axis=-1)
 
 
 def test_a_count_that_may_be_out_of_range_chooses_nothing() -> None:
@@ -34,8 +34,8 @@ def test_a_count_that_may_be_out_of_range_chooses_nothing() -> None:
 
 
 def test_equal_entries_of_an_array_may_have_different_indices() -> None:
-    same = astype(p[:, None] == p, None)
-    moved = astype(p[sigma][:, None] == p[sigma], None)
+    same = astype(p[:, None] == p, float)
+    moved = astype(p[sigma][:, None] == p[sigma], float)
     assert verdict(equal(moved, same[sigma][:, sigma])) == "proved"
     assert verdict(equal(same, eye(c))) == "refuted"
-    assert verdict(equal(astype(sigma[:, None] == sigma, None), eye(c))) == "proved"
+    assert verdict(equal(astype(sigma[:, None] == sigma, float), eye(c))) == "proved"

@@ -120,10 +120,11 @@ def shown(value: Term, variable: Term = v, free_of: tuple[Term, ...] = ()) -> Wi
 
 def test_an_array_exists_because_here_it_is() -> None:
     d = shown(b, free_of=(a,))
-    claimed = ("exists", *d.claim, v, (a,))
+    claimed = ("exists", *d.claim, v, (a,), "=")
     proof = close(replay(d), frozenset(), claimed)
-    for other in (("exists", *d.claim, v, (a, b)), ("exists", *d.claim, b, (a,)),
-                  ("exists", d.left, d.right, v, (a,)), ("=", d.left, d.right)):  # fmt: skip
+    for other in (("exists", *d.claim, v, (a, b), "="), ("exists", *d.claim, b, (a,), "="),
+                  ("exists", *d.claim, v, (a,), ">="), ("exists", *d.claim, v, (a,)),
+                  ("exists", d.left, d.right, v, (a,), "="), ("=", d.left, d.right)):  # fmt: skip
         with pytest.raises(Refused, match="something else"):
             close(proof, frozenset(), other)
 

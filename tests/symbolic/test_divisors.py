@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from attnproof.symbolic import divisors
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
+from attnproof.symbolic.claim import Claim, chain, equal, exists, for_all, greater, iterate, rows
+from attnproof.symbolic.derivation import Assume, Rewrite
 from attnproof.symbolic.divisors import conditions
-from attnproof.symbolic.givens import natural, nonnegative, real, sizes
+from attnproof.symbolic.givens import Given, natural, nonnegative, probability_space, real, sizes
+from attnproof.symbolic.kernel import law
+from attnproof.symbolic.prove import decide
+from attnproof.symbolic.scalars import ONE
+from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 
 (n,) = sizes("n")
@@ -49,3 +56,93 @@ def test_whole_division_by_what_may_be_nothing() -> None:
     whole = Array(make("floor_divide", (m.term, natural().named("k").term)))
     assert told(whole) == {"k is not 0"}
     assert told(Array(make("remainder", (m.term, (c + 1).term)))) == set()
+
+
+# what the kernel shows, and nothing else, settles a condition
+
+
+def test_a_form_that_the_kernel_does_not_reach_settles_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wrong(t: Term, _: object = None) -> Rewrite:
+        return Rewrite("ring", t, (ONE,), ONE)
+
+    class Wrong:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def __call__(self, t: Term) -> Rewrite:
+            return wrong(t)
+
+    monkeypatch.setattr(divisors, "opened", wrong)
+    assert told(1 / s) == {"s is not 0"}
+    monkeypatch.setattr(divisors, "Normaliser", Wrong)
+    assert told(1 / s) == {"s is not 0"}
+    assert told(1 / (s - s)) == {"s - s is not 0"}
+
+
+def test_a_form_under_an_assumption_that_nobody_granted_settles_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assumed = law(s.term, ONE)
+    monkeypatch.setattr(divisors, "opened", lambda t: Assume(t, ONE, assumed))
+    assert told(1 / s) == {"s is not 0"}
+    assert told(1 / s, facts=(("equal", assumed),)) == set()
+
+
+def test_the_sign_of_a_kind_is_that_of_a_given_of_the_kind() -> None:
+    assert told(1 / c) == {"c is not 0"}
+    assert told(xp.sqrt(c)) == set()
+    facts = frozenset({("positive", s.term)})
+    assert divisors.settled(s.term, "not 0", facts)
+    assert not divisors.settled(s.term, "not 0", frozenset({("nonnegative", s.term)}))
+
+
+def test_a_stack_of_fewer_than_no_layers_is_listed() -> None:
+    k = natural().named("k")
+    assert told(iterate(m, s, lambda _, y: y * s)) == set()
+    assert told(iterate(m - k, s, lambda _, y: y * s)) == {"m - k is at least 0"}
+    assert told(iterate(m + k, s, lambda _, y: y / s)) == {"s is not 0"}
+
+
+def readings(claim: Claim, *hypotheses: tuple[Array, Array], **given: Given) -> tuple[str, ...]:
+    pairs = tuple((a.term, b.term) for a, b in hypotheses)
+    stated = Statement({"s": real(), "x": real(n), **given}, {"": claim}, pairs)
+    (decided,) = decide(stated, refuting=False).claims
+    assert decided.verdict == "proved", decided.why
+    return decided.readings
+
+
+def test_conditions_are_those_of_everything_that_is_written() -> None:
+    """The sides, the steps between them, a witness, and the hypotheses; under binders too."""
+    t = real().named("t")
+    assert readings(equal(s / s + s - s / s, s)) == ("s ≠ 0",)
+    assert readings(chain(s + s, ("", s + s / t * 0 + s), ("", 2 * s)), t=real()) == ("t ≠ 0",)
+    some = exists(real(), "z", lambda z: equal(z, z), witness=1 / s)
+    assert readings(some) == ("s ≠ 0",)
+    assert readings(equal(s, s), (1 / t, 1 / s), t=real()) == ("s ≠ 0", "t ≠ 0")
+    assert readings(equal(rows(n, lambda i: x[i] / s), x / s)) == ("s ≠ 0",)
+    assert readings(for_all({"y": real()}, lambda y: equal(s / y, s / y)).claim) == ("y ≠ 0",)
+
+
+def test_an_expectation_is_taken_to_exist_and_said_to_be() -> None:
+    omega = probability_space("Ω")
+    z = real(omega).named("z")
+    claim = equal(xp.sum(2 * z, axis=0), 2 * xp.sum(z, axis=0))
+    assert readings(claim, z=real(omega)) == ("every expectation that is written exists",)
+    assert readings(equal(xp.sum(2 * x, axis=0), 2 * xp.sum(x, axis=0))) == ()
+
+
+def test_a_witness_at_which_a_divisor_is_0_refutes_nothing() -> None:
+    """1/(t·s) = 0 holds where t·s is 0, and nowhere else; 1/0 is no number there."""
+    t = real().named("t")
+    given = {"s": real(), "t": real()}
+    claims = {
+        "everywhere 0": equal(1 / (s - s), 1), "a root": equal(xp.sqrt(-1 - s * s), s + 7),
+        "a logarithm": equal(xp.log(-1 - t * t), t + 7),
+        "a remainder": equal(Array(make("remainder", (m.term, (m * 0).term))), m + 7),
+        "positive": greater(1 / (s - s), 0),
+        "some": exists(real(), "z", lambda z: equal(z * 0, 1 / (s - s) + 1)),
+    }  # fmt: skip
+    for says, claim in claims.items():
+        stated = Statement({**given, "m": natural()}, {says: claim})
+        assert decide(stated, limit_seconds=0.1).verdict == "undecided", says

@@ -10,6 +10,7 @@ from attnproof.symbolic import (
     Array,
     all_positive,
     at_least,
+    differ,
     equal,
     greater,
     permutation,
@@ -157,6 +158,13 @@ def test_no_mean_of_squares_makes_random_numbers_equal() -> None:
         GIVEN, lambda X, Y: equal(X, Y).by_squares(), lambda X, Y: [(mean((X - Y) ** 2), 0)]
     )
     assert verdict(said) == "undecided"
+
+
+def test_random_numbers_that_differ_may_do_so_without_probability() -> None:
+    for told in (lambda X: [differ(X, 0)], lambda X, Y: [differ(X, Y)]):
+        said = Said(GIVEN, lambda X, Y: greater(mean((X - Y) ** 2), 0), told)
+        with pytest.raises(TypeError, match="random arrays that differ"):
+            verdict(said)
 
 
 def test_standard_numbers_of_a_world_are_standard() -> None:

@@ -30,7 +30,7 @@ GIVEN: dict[str, Given] = {
 
 def below(i: Any) -> Any:
     """How many indices are below i."""
-    return xp.sum(xp.astype(xp.arange(n) < i, None), axis=0)
+    return xp.sum(xp.astype(xp.arange(n) < i, float), axis=0)
 
 
 def summed(row: Any) -> Any:

@@ -16,7 +16,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import broadcast_to, matmul
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.meaning import _RULES, ELEMENTWISE, NoMeaning, entry_of
-from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, num
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num
 from attnproof.symbolic.terms import Term, bind, free, instantiate, make
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.vocabulary import e, less_one, s, table, var
@@ -56,10 +56,10 @@ CASES: dict[str, tuple[Any, Numbers]] = {
     "abs": (xp.abs(x), np.abs),
     "maximum": (xp.maximum(x, y), np.maximum),
     "where": (xp.where(x <= y, x, y * 2), lambda x, y: np.where(x <= y, x, y * 2)),
-    "indicator": (xp.astype(x == y, None), lambda x, y: (x == y) * 1),
-    "equal": (xp.astype(~(x == y), None), lambda x, y: (x != y) * 1),
-    "less": (xp.astype((x < y) & (y < x * 2), None), lambda x, y: ((x < y) & (y < x * 2)) * 1),
-    "or": (xp.astype((x > y) | (x >= 1), None), lambda x, y: ((x > y) | (x >= 1)) * 1),
+    "indicator": (xp.astype(x == y, float), lambda x, y: (x == y) * 1),
+    "equal": (xp.astype(~(x == y), float), lambda x, y: (x != y) * 1),
+    "less": (xp.astype((x < y) & (y < x * 2), float), lambda x, y: ((x < y) & (y < x * 2)) * 1),
+    "or": (xp.astype((x > y) | (x >= 1), float), lambda x, y: ((x > y) | (x >= 1)) * 1),
     "broadcast": (broadcast_to(u[:, None], (n.term, m.term)),
                   lambda u, m: np.broadcast_to(u[:, None], (len(u), m))),
     "broadcast in front": (broadcast_to(x, (p.term, n.term, m.term)),
@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Any, Numbers]] = {
     "matmul broadcast": (matmul(x, more), lambda x, more: x @ more),
     "eye": (xp.eye(n), np.eye),
     "arange": (xp.arange(n), np.arange),
-    "isin": (xp.astype(xp.isin(xp.arange(n), some), None),
+    "isin": (xp.astype(xp.isin(xp.arange(n), some), float),
              lambda n, e: np.isin(np.arange(n), e) * 1),
     "named": (Array(make("named", (u.term, u.term), ("u",), u.axes)), lambda u: u),
     "tabulate": (Array(table(i, (u[Array(i)] * u).term)), lambda u: u[:, None] * u),
@@ -226,3 +226,72 @@ def test_any_reshape_of_literal_lengths_is_row_major(before: list[int], random: 
             after[k : k + 1] = [2, after[k] // 2]
     t = xp.reshape(real(*before).named("x"), tuple(after)).term
     check(t, lambda x: x.reshape(after), seed=1)
+
+
+N, M = n.term, m.term
+U, W1, X2, O = (var(name, *shape) for name, shape in (
+    ("U", (N,)), ("W", (N,)), ("X", (N, M)), ("O", (ONE,))))  # fmt: skip
+C3, S3 = var("C", N, M, N), var("S", N, N)
+at0, at1, at2 = index("at0", N), index("at1", M), index("at2", N)
+two = num(2)
+
+
+def same(x: Term, y: Term) -> Term:
+    return make("equal", (x, y))
+
+
+def summed(length: Term, k: Term, value: Term) -> Term:
+    return make("sum", (length, bind(value, k)))
+
+
+k0 = index("any", M)
+EXACT: list[tuple[Term, tuple[Term, ...], Term]] = [
+    *((make(op, (U, W1), shape=(N,)), (at0,), make(op, (entry(U, at0), entry(W1, at0))))
+      for op in ("floor_divide", "remainder", "add", "less", "maximum")),
+    (make("power", (U,), -2, (N,)), (at0,), make("power", (entry(U, at0),), -2)),
+    (make("named", (U, W1), ("x",), (N,)), (at0,), entry(U, at0)),
+    (make("broadcast", (O,), shape=(N,)), (at0,), entry(O, ZERO)),
+    (make("broadcast", (O,), shape=(M, N)), (at1, at0), entry(O, ZERO)),
+    (make("broadcast", (U,), shape=(M, N)), (at1, at0), entry(U, at0)),
+    (make("permute", (C3,), (1, 2, 0), (M, N, N)), (at1, at2, at0), entry(C3, at0, at1, at2)),
+    (make("concat", (C3, C3), 1, (N, mul(two, M), N)), (at0, at1, at2), entry(C3, at0, at1, at2)),
+    (make("concat", (C3, C3), 0, (mul(two, N), M, N)), (at0, at1, at2), entry(C3, at0, at1, at2)),
+    (make("concat", (C3, C3), 2, (N, M, mul(two, N))), (at0, at1, at2), entry(C3, at0, at1, at2)),
+    (make("stack", (U, W1), 0, (two, N)), (at1, at0),
+     make("where", (same(at1, ZERO), entry(U, at0), entry(W1, at0)))),
+    (make("stack", (U, W1, U), 1, (N, num(3))), (at0, at1),
+     make("where", (same(at1, ZERO), entry(U, at0),
+                    make("where", (same(at1, ONE), entry(W1, at0), entry(U, at0)))))),
+    (make("stack", (U,), 0, (ONE, N)), (ZERO, at0), entry(U, at0)),
+    (make("reduce", (X2,), 1, (N,)), (at0,), summed(M, k0, entry(X2, at0, k0))),
+    (make("eye", (N,), shape=(N, N)), (at0, at2), make("indicator", (same(at0, at2),))),
+    (make("arange", (N,), shape=(N,)), (at0,), at0),
+    (make("isin", (U, W1), shape=(N,)), (at0,), make("is in", (entry(U, at0), W1))),
+    (make("call", (C3, X2), ("F", 1, ("t",)), (N, M)), (at0, at1), entry(make(
+        "call", (make("row", (C3, at0), shape=(M, N)), make("row", (X2, at0), shape=(M,))),
+        ("F", 0, ("t",)), (M,)), at1)),
+    (make("call", (C3, C3), ("F", 2, ()), (N, M)), (at0, at1), make(
+        "call", (make("row", (C3, at0, at1), shape=(N,)),) * 2, ("F", 0, ()))),
+    (make("row", (C3, at0), shape=(M, N)), (at1, at2), entry(C3, at0, at1, at2)),
+    (make("row", (C3, at0, at1), shape=(N,)), (at2,), entry(C3, at0, at1, at2)),
+    (make("row", (C3,), shape=C3.shape), (at0, at1, at2), entry(C3, at0, at1, at2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("array", "at", "value"), EXACT)
+def test_an_entry_is_written_as_the_table_says(
+    array: Term, at: tuple[Term, ...], value: Term
+) -> None:
+    assert formed(array) is array
+    assert entry_of(array, at) is value
+
+
+def test_the_summed_index_is_none_of_those_that_stand_there() -> None:
+    row, column = index("k0", N), index("k1", N)
+    for array in (make("reduce", (C3,), 1, (N, N)), make("matmul", (S3, S3), shape=(N, N))):
+        t = entry_of(array, (row, column))
+        assert free(t) >= {row, column}
+    inside = table(column, entry(S3, row, column))
+    assert row in free(entry_of(make("reduce", (inside,), 0), ()))
+    assert row in free(entry_of(make("matmul", (inside, U)), ()))
+    assert row in free(entry_of(make("matmul", (U, inside)), ()))

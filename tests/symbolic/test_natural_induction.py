@@ -100,7 +100,7 @@ def test_a_size_is_no_natural_and_neither_is_a_real_number() -> None:
 def test_a_hypothesis_on_the_number_is_no_help() -> None:
     """If m is 2, then [m = 2] = 0 holds at 0, and at m + 1 for this m."""
     said = Said(
-        NUMBERS, lambda m: equal(xp.astype(m == 2, None), 0 * m).by_induction(m),
+        NUMBERS, lambda m: equal(xp.astype(m == 2, float), 0 * m).by_induction(m),
         lambda m: [(m, 2)],
     )  # fmt: skip
     assert "it is not arbitrary" in because(said)

@@ -111,7 +111,7 @@ class Renaming:
         return Claim(
             old.relation,
             self.renamed(old.left),
-            links[-1].term if old.relation == "=" else new(old.right),
+            links[-1].term if old.compared == "=" else new(old.right),
             links,
             new(old.variable),
             new(old.witness),
@@ -122,6 +122,7 @@ class Renaming:
             old.by,
             new(old.on),
             tuple(map(self.instance, old.using)),
+            old.inner,
         )
 
     def instance(self, old: Instance) -> Instance:

@@ -143,7 +143,7 @@ def test_a_condition_on_the_reading_is_no_assumption() -> None:
     (decision,) = decide(Statement(GIVEN, {"": claim})).claims
     assert decision.verdict == "proved"
     assert decision.assumptions == ()
-    assert decision.readings == ("y[i] is not 0; the proof counts 1/0 as 0",)
+    assert decision.readings == ("y[i] ≠ 0",)
 
 
 def test_positive_entries() -> None:
@@ -203,22 +203,21 @@ def test_divisors_that_may_vanish_are_listed() -> None:
     assert told(attention(Q, K, V)) == []
     (mask,) = told(masked_attention(Q, K, V, A["M"]))
     assert mask.startswith("some term of Σ_j")
-    assert told(x / y) == ["y[i] is not 0; the proof counts 1/0 as 0"]
+    assert told(x / y) == ["y[i] ≠ 0"]
 
 
 def test_roots_and_logarithms_are_listed() -> None:
-    assert told(x**0.5) == ["x[i] is at least 0"]
+    assert told(x**0.5) == ["x[i] ≥ 0"]
     assert told((x * x) ** 0.5) == []
     xp = x.__array_namespace__()
-    assert told(xp.log(x)) == ["x[i] is greater than 0"]
+    assert told(xp.log(x)) == ["x[i] > 0"]
     assert told(xp.log(xp.exp(x))) == []
 
 
 def test_divisors_inside_a_stack_of_layers_are_listed() -> None:
     (L,) = sizes("L", "layers")
     found = told(iterate(L, x, lambda _, Y: x / Y))
-    assert len(found) == 1
-    assert "is not 0" in found[0]
+    assert found == ["the state[i] ≠ 0"]
 
 
 def test_a_statement_that_divides_by_zero_everywhere_is_not_proved() -> None:

@@ -52,7 +52,7 @@ def layer_norm(x: Array, gain: Array) -> Any:
 
 
 def masked(S: Array, M: Array) -> Any:
-    kept = xp.astype(M, None) * xp.exp(S)
+    kept = xp.astype(M, float) * xp.exp(S)
     return kept / xp.sum(kept, axis=-1, keepdims=True)
 
 

@@ -16,7 +16,6 @@ from attnproof.symbolic import (
     theorem,
 )  # fmt: skip
 from attnproof.symbolic.givens import Function
-from attnproof.symbolic.namespace import eye
 from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.powers import power
 
@@ -36,7 +35,7 @@ def sums_to_products(phi: Function) -> Law:
         "phi": function(0, out=(d, d), says="a map from natural numbers to matrices"),
         "M": real(d, d), "j": natural(), "k": natural(),
     },
-    assume=lambda phi: [sums_to_products(phi), equal(phi(0), eye(d))],
+    assume=lambda phi, M: [sums_to_products(phi), equal(phi(0), array_namespace(M).eye(d))],
     sources=("Ganev, Definition 3.1 and Remark 3.2",),
     claims=("G3.1a", "G3.2", "G3.5b"),
 )  # fmt: skip

@@ -21,6 +21,7 @@ def statement(
 ) -> dict[str, Claim]:
     """In coordinates, in polar form, and for a query at u and a key at v with step θ."""
     xp = array_namespace(x)
+    one, zero = xp.ones(()), xp.zeros(())
     first = x[0] * xp.cos(a) - x[1] * xp.sin(a)
     second = x[0] * xp.sin(a) + x[1] * xp.cos(a)
     query, key = product(x, unit(u * theta)), product(y, unit(v * theta))
@@ -33,7 +34,7 @@ def statement(
             product(query, conjugate(key)), product(product(x, conjugate(y)), unit((u - v) * theta))
         ),
         "the real score": equal(query @ key, x @ product(y, unit((v - u) * theta))),
-        "half a turn is −1": equal(unit(xp.pi), xp.stack((-xp.ones(()), xp.zeros(())))),
+        "half a turn is −1": equal(unit(xp.pi * one), xp.stack((-one, zero))),
         "a whole turn is nothing": equal(unit(a + 2 * xp.pi), unit(a)),
         "yet another angle": differ(a + 2 * xp.pi, a, 2 * xp.pi),
     }

@@ -79,11 +79,16 @@ def _subject(way: Way, code: Code, most: int) -> Rotary:
             return fit(replace(code.again(**settings), options=free))
         raise NoSetting(f"{code.name} takes its width from its tensors: give another to adapt()")
 
+    def beside(x: Tensor, other: Tensor, positions: Tensor, place: int) -> Tensor:
+        given = [x if k == place else other.clone() for k in range(way.tensors)]
+        return turns(*given, positions=positions)[place]
+
     def turn(x: Tensor, positions: Tensor) -> Tensor:
-        return turns(*_copies(x, way.tensors), positions=positions)[0]
+        return beside(x, _unlike(x), positions, 0) if way.tensors > 1 else (
+            turns(x, positions=positions)[0])  # fmt: skip
 
     def key(x: Tensor, positions: Tensor) -> Tensor:
-        return turns(*_copies(x, way.tensors), positions=positions)[1]
+        return beside(x, _unlike(x), positions, 1)
 
     def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         out = turns(q, k, v, positions=positions)
@@ -107,7 +112,13 @@ def _subject(way: Way, code: Code, most: int) -> Rotary:
         whole=way.form.whole, most=most, all_three=three if way.tensors > 2 else None,
         values_turn=way.tensors > 2, cosines=cosines if shown else None,
         running=running if way.form.by == "start" else None, any_width=way.any_width, given=given,
+        beside=beside if way.tensors > 1 else None,
     )  # fmt: skip
+
+
+def _unlike(x: Tensor) -> Tensor:
+    """Other vectors than these: what is turned as a query is not what is turned as a key."""
+    return torch.cat((x[..., 1:], x[..., :1]), -1)
 
 
 def _copies(x: Tensor, count: int) -> tuple[Tensor, ...]:

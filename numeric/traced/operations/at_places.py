@@ -15,7 +15,7 @@ from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term, free, make, postorder
 
 from .known import entries_of
-from .reading import Unread, constant, notes, reads
+from .reading import Unread, assume, constant, notes, reads
 from .shapes import axis_of, each_part
 
 __all__ = ["rows_of", "table"]
@@ -60,7 +60,7 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
     told = f"{notes().prefix}{name}_row" if axis == 0 else f"{notes().prefix}{name}_along_{axis}"
     length = a.axes[axis]
     if not inside:
-        notes().readings[f"a stored table of length {length!r} is read below its length"] = None
+        assume(f"indices stay below {length!r}, the length of a stored table", "if")
     rest = (*a.axes[:axis], *a.axes[axis + 1 :])
     given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
     notes().givens[told] = given
@@ -91,7 +91,8 @@ def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
     rest = (*a.axes[:axis], *a.axes[axis + len(wide) :])
     told = f"{notes().prefix}{name}_at_{'_'.join(map(str, axes))}"
     if not inside:
-        notes().readings[f"a stored table of shape {a.axes!r} is read inside of it"] = None
+        shape_told = " × ".join(map(repr, a.axes))
+        assume(f"indices stay inside a stored table of {shape_told}", "if")
     given = Given("function", core=(0,) * len(wide), out=rest,
                   says=f"the entries of {name}, any numbers")  # fmt: skip
     notes().givens[told] = given

@@ -12,7 +12,7 @@ from attnproof.theorems.definitions.attention import softmax
 from .creation import offsets
 from .joins import each_repeated
 from .products import product
-from .reading import Unread, constant, numeric, reads
+from .reading import Unread, assume, constant, notes, numeric, reads
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -42,5 +42,7 @@ def scaled_dot_product_attention(
         scores = xp.where(xp.broadcast_to(offsets(scores) <= 0, scores.axes), scores, -xp.inf)
     if mask is not None:
         told = constant(mask)
+        if not told.term.finite and not is_truth(told.term) and notes().filled:
+            assume("every query sees a key", "if")
         scores = xp.where(told, scores, -xp.inf) if is_truth(told.term) else scores + told
     return product(as_array(softmax(scores)), v)

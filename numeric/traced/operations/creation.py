@@ -10,7 +10,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 
-from .reading import NARROW, Unread, constant, notes, numeric, reads, sized
+from .reading import NARROW, Unread, assume, constant, notes, numeric, reads, sized
 
 __all__ = ["offsets"]
 
@@ -43,7 +43,7 @@ def _holds_counts(dtype: Any) -> None:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     if dtype in (torch.float16, torch.bfloat16):
         told = str(dtype).removeprefix("torch.")
-        notes().readings[f"a range in {told} is read without its rounding"] = None
+        assume(f"a range in {told} is read without its rounding")
 
 
 def _whole(value: Any) -> Any:

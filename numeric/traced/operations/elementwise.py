@@ -10,7 +10,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import is_truth, number_of
 
-from .reading import AT_THE_END, Pair, Unread, bound, constant, notes, numeric, opaque, reads
+from .reading import LOW, Pair, Unread, bound, constant, notes, numeric, opaque, reads
 
 __all__ = ["add", "multiply", "sigmoid"]
 
@@ -46,17 +46,22 @@ def multiply(a: Any, b: Any) -> Any:
         return constant(a) & constant(b)
     for one, other in ((a, b), (b, a)):
         if one == float("-inf") if isinstance(one, float) else notes().infinite:
-            continue  # −∞ times 0 is no number; the least number of a dtype is meant above
-        x, gate = constant(one), constant(other)
+            continue  # −∞ times 0 is no number; a finite fill is meant below
+        if not isinstance(other, Array):
+            continue
+        gate = constant(other)
+        if not (is_truth(gate.term) or gate.term.op == "indicator"):
+            continue  # what is no gate multiplies the number that it is
+        x = constant(one)
         if not x.term.finite and is_truth(gate.term):
             return xp.where(gate, x, 0)
         if not x.term.finite and gate.term.op == "indicator":
             return xp.where(Array(gate.term.args[0]), x, 0)
-    return numeric(a) * numeric(b)
+    return bound(a) * bound(b)
 
 
 def _are_truth(*values: Any) -> bool:
-    return all(is_truth(constant(x).term) for x in values)
+    return all(isinstance(x, bool) or (isinstance(x, Array) and is_truth(x.term)) for x in values)
 
 
 def _complex_product(a: Any, b: Any) -> Pair:
@@ -220,7 +225,7 @@ def _side(value: Any) -> Array:
 
 
 def _is_low(value: Any) -> bool:
-    return isinstance(value, int | float) and value <= AT_THE_END
+    return isinstance(value, int | float) and value <= LOW
 
 
 def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:

@@ -13,7 +13,7 @@ from attnproof.theorems.definitions.attention import softmax
 
 from .joins import each_repeated
 from .products import product
-from .reading import Unread, constant, notes, numeric, reads, whole
+from .reading import Unread, assume, constant, numeric, reads, whole
 
 __all__ = ["flex_attention"]
 
@@ -31,7 +31,7 @@ def flex_attention(
     Of the settings one changes more than rounding: that no row is guarded.
     """
     if settings.get("ROWS_GUARANTEED_SAFE"):
-        notes().readings["every query sees a key, as the settings of flex_attention say"] = None
+        assume("every query sees a key", "if")
     q, k, v = numeric(query), numeric(key), numeric(value)
     if q.axes[1] is not k.axes[1]:
         heads, groups = (whole(Array(a.axes[1]), "a number of heads") for a in (q, k))
@@ -46,6 +46,6 @@ def flex_attention(
     if not is_truth(seen.term) or is_truth(changed.term):
         raise Unread("a score that is no number, or a mask that is no truth value")
     if any(t.op in ("arange", "var") for t in postorder(seen.term)):
-        notes().readings["the blocks of a block mask are taken to be those of its function"] = None
+        assume("the blocks of a block mask are those of its function")
     shown = xp.where(xp.broadcast_to(seen, scores.axes), changed, -xp.inf)
     return [product(as_array(softmax(shown)), v), None, None]

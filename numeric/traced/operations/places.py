@@ -7,6 +7,7 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.ranges import leaving
 from attnproof.symbolic.scalars import entry, integer, number_of
 from attnproof.symbolic.terms import Term
 
@@ -38,10 +39,18 @@ def _sliced(a: Array, axis: int, start: Any, end: Any, step: Any) -> Array:
         if isinstance(first, int) and first == 0:
             return a
     key = (slice(None),) * axis + (slice(first, last, whole(step, "a step")),)
+    return _read(a, key, "a slice")
+
+
+def _read(a: Array, key: tuple[Any, ...], what: str) -> Array:
+    """a[key], where its form shows that it stays inside; a graph has no hypotheses on sizes."""
     try:
-        return a[key]
+        found = a[key]
     except IndexError as error:
-        raise Unread(f"a slice: {error}") from None
+        raise Unread(f"{what}: {error}") from None
+    for one in leaving(found.term):
+        raise Unread(f"{what}: {one.what}, which may leave its axis")
+    return found
 
 
 def _first_rows(a: Array, axis: int, count: Array) -> Array:
@@ -58,7 +67,8 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
         return _sliced(_first_rows(Array(inner), axis, count), along, Array(start), end, step)
     else:
         raise Unread(f"a slice :{count!r} of an axis of length {a.axes[axis]!r}")
-    told.readings[f"{count!r} <= {a.axes[axis]!r}, the length of a stored table"] = None
+    longest = int(number_of(a.axes[axis]) or 0)
+    told.longest[count.term] = min(told.longest.get(count.term, longest), longest)
     return found
 
 
@@ -77,10 +87,7 @@ def select(x: Any, axis: int, at: Any) -> Any:
 
 
 def _selected(a: Array, axis: int, at: Any) -> Array:
-    try:
-        return a[(slice(None),) * axis + (_inside(at, a.axes[axis]),)]
-    except IndexError as error:
-        raise Unread(f"a selection: {error}") from None
+    return _read(a, (slice(None),) * axis + (_inside(at, a.axes[axis]),), "a selection")
 
 
 @reads("aten.unbind.int")

@@ -16,17 +16,18 @@ from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
 from attnproof.symbolic.scalars import is_truth, number_of
 from attnproof.symbolic.terms import Term
+from attnproof.symbolic.verdict_line import Condition, Kind
 
 __all__ = [
-    "AT_THE_END", "NARROW", "READINGS", "Notes", "Pair", "Unread", "bound", "constant", "noted",
+    "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant", "noted",
     "notes", "noting", "numeric", "opaque", "reads", "sized", "whole",
 ]  # fmt: skip
 
 # Whole numbers that wrap round at lengths and positions that people use.
 NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
-# A mask is often filled with the least number of its dtype: of float16 −65504 and of others less.
-AT_THE_END = -6.0e4
+# A mask is often filled with a number as low as this, or with the least one of its dtype.
+LOW = -1.0e4
 
 
 class Unread(Exception):
@@ -43,7 +44,9 @@ class Notes:
     ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
     ``stored`` the tables that stand for any numbers, with their names and values; ``rows`` are
     functions that stand for the rows of a table: the table, and the axis that is read.
-    ``infinite``: whether −∞ itself was met, and not the least number of a dtype.
+    ``longest`` has for a length how long it may be: rows of a stored table are read that far.
+    ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
+    softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
     """
 
     prefix: str = ""
@@ -51,11 +54,14 @@ class Notes:
     stored: dict[Term, tuple[str, Any]] = field(default_factory=dict)
     rows: dict[str, tuple[Any, int | tuple[int, ...]]] = field(default_factory=dict)
 
-    readings: dict[str, None] = field(default_factory=dict)
+    readings: dict[Condition, None] = field(default_factory=dict)
+    longest: dict[Term, int] = field(default_factory=dict)
     givens: dict[str, Given] = field(default_factory=dict)
     largest: dict[str, tuple[Array, int]] = field(default_factory=dict)
     constants: dict[str, float] = field(default_factory=dict)
     infinite: bool = False
+    masking: bool = False
+    filled: bool = False
 
 
 _notes: ContextVar[Notes] = ContextVar("notes")
@@ -74,6 +80,11 @@ def noted(into: Notes) -> Iterator[Notes]:
 def notes() -> Notes:
     """The notes that are being taken."""
     return _notes.get()
+
+
+def assume(text: str, kind: Kind = "where") -> None:
+    """Note a condition under which the reading is right; it is printed with every proof."""
+    notes().readings[Condition(text, kind)] = None
 
 
 def noting() -> bool:
@@ -118,7 +129,11 @@ def reads(*names: str) -> Callable[[R], R]:
 
 
 def constant(value: Any) -> Array:
-    """A number as a term; one at the low end of a dtype, with which masks are filled, is −∞."""
+    """A number as a term; a low one that goes into a softmax as a mask is −∞, which is told.
+
+    It is a finite number: a score that is as low shows through, and where all are hidden it is no
+    mask.  Within ±a quarter of it no weight of a hidden key is above exp(−|fill|/2).
+    """
     if isinstance(value, Array):
         return value
     if isinstance(value, bool):
@@ -127,11 +142,12 @@ def constant(value: Any) -> Array:
         raise Unread("the constant NaN")
     if isinstance(value, float) and value == float("inf"):
         raise Unread("the constant +inf")
-    if isinstance(value, int | float) and value <= AT_THE_END:
-        if value == float("-inf"):
-            notes().infinite = True
-        else:
-            notes().readings[f"{value:.3g}, with which masks are filled, is read as −∞"] = None
+    if value == float("-inf"):
+        notes().infinite = True
+        return as_array(float("-inf"))
+    if isinstance(value, int | float) and value <= LOW and notes().masking:
+        notes().filled = True
+        assume(f"scores stay within ±{-value / 4:.3g} (the fill {value:.3g} is read as −∞)", "if")
         return as_array(float("-inf"))
     if not isinstance(value, int | float | Fraction):
         raise Unread(f"a constant of type {type(value).__name__}")
@@ -142,7 +158,7 @@ def constant(value: Any) -> Array:
 
 def bound(value: Any) -> Array:
     """A number that others are compared with: numeric, and a low one is itself."""
-    if isinstance(value, int | float) and float("-inf") < value <= AT_THE_END:
+    if isinstance(value, int | float) and float("-inf") < value <= LOW:
         return as_array(value) if _is_plain(value) else as_array(_any_number(float(value)))
     return numeric(value)
 
@@ -170,7 +186,7 @@ def numeric(value: Any) -> Array:
     if isinstance(value, bool):
         return as_array(int(value))
     made = constant(value)
-    return astype(made, None) if is_truth(made.term) else made
+    return astype(made, float) if is_truth(made.term) else made
 
 
 def sized(value: Any) -> Any:

@@ -11,35 +11,31 @@ from attnproof.symbolic.givens import real
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
 from .at_places import table
-from .reading import Unread, constant, notes, numeric, reads
+from .reading import Unread, assume, constant, notes, numeric, reads
 from .shapes import axis_of
 
 __all__ = ["softmax"]
 
 
-def _axes(x: Array, axes: Any) -> list[int]:
+def _axes(x: Array, axes: Any) -> tuple[int, ...]:
     if axes is None or (isinstance(axes, Sequence) and not axes):
-        return list(range(x.ndim))
+        return tuple(range(x.ndim))
     wanted = [axes] if isinstance(axes, int) else axes
-    return sorted({axis_of(k, x.ndim) for k in wanted}, reverse=True)
+    return tuple(sorted({axis_of(k, x.ndim) for k in wanted}))
 
 
 @reads("aten.sum.default", "aten.sum.dim_IntList")
 def total(x: Any, axes: Any = None, keepdim: bool = False, **_: Any) -> Array:
     """The sum over axes."""
     a = numeric(x)
-    for axis in _axes(a, axes):
-        a = xp.sum(a, axis=axis, keepdims=keepdim)
-    return a
+    return xp.sum(a, axis=_axes(a, axes), keepdims=keepdim)
 
 
 @reads("aten.mean.default", "aten.mean.dim")
 def mean(x: Any, axes: Any = None, keepdim: bool = False, **_: Any) -> Array:
     """The mean over axes."""
     a = numeric(x)
-    for axis in _axes(a, axes):
-        a = xp.mean(a, axis=axis, keepdims=keepdim)
-    return a
+    return xp.mean(a, axis=_axes(a, axes), keepdims=keepdim)
 
 
 @reads("aten.var.correction", "aten.var.dim")
@@ -90,7 +86,7 @@ def cumulative(x: Any, axis: int, **_: Any) -> Array:
     place = axis_of(axis, a.ndim)
     last = xp.moveaxis(a, place, a.ndim - 1)
     steps = xp.arange(as_array(a.axes[place]))
-    gate = xp.astype(steps[None, :] <= steps[:, None], None)
+    gate = xp.astype(steps[None, :] <= steps[:, None], float)
     summed = xp.sum(last[..., None, :] * gate, axis=-1)
     return xp.moveaxis(summed, a.ndim - 1, place)
 
@@ -126,7 +122,7 @@ def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
 def softmax(x: Any, axis: int, *_: Any, **__: Any) -> Array:
     """exp(x_j) / Σ_k exp(x_k) along an axis."""
     if not constant(x).term.finite:
-        notes().readings["a softmax over nothing but −∞ is read as zeros"] = None
+        assume("every query sees a key", "if")
     return safe_softmax(x, axis)
 
 

@@ -11,11 +11,9 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, AxisMismatch, as_array
 from attnproof.symbolic.scalars import ONE, integer, is_truth, mul, number_of, split_integer
 
-from .reading import NARROW, Pair, Unread, constant, notes, numeric, opaque, reads, sized
+from .reading import NARROW, Pair, Unread, assume, constant, numeric, opaque, reads, sized
 
 __all__ = ["axis_of", "expanded", "reshaped"]
-
-MEDIUM = (torch.int32, torch.uint32, torch.uint64)
 
 
 def axis_of(axis: int, ndim: int) -> int:
@@ -61,11 +59,9 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     if dtype in NARROW and source != torch.bool:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     told = str(dtype).removeprefix("torch.")
-    if dtype in MEDIUM and source != torch.bool:
-        notes().readings[f"whole numbers in {told} are read as if they never wrapped round"] = None
     short = dtype.is_floating_point and dtype.itemsize < 4
     if short and source not in (torch.bool, dtype):
-        notes().readings[f"a conversion to {told} is read without its rounding"] = None
+        assume(f"a conversion to {told} is read without its rounding")
     return numeric(a)
 
 

@@ -1,0 +1,288 @@
+"""False statements, of which none may be proved: every theorem of the catalogue, changed.
+
+``python -m benchmarks.false_statements [--count 10000] [--seed 0] [--jobs 2]``
+
+A mutant (``code_mutants``) is false if numpy finds it so: its body is run as plain code at random
+values that obey what is given and assumed, and a conclusion fails there by more than rounding.
+No reading of ours takes part in that.  Then it is put to the prover.  Prints how many of each
+kind were made, were false, and were proved, with the numbers that show a proved one false; exit
+code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import attnproof
+from attnproof.catalogue import load_catalogue
+from attnproof.symbolic.admissible import settle
+from attnproof.symbolic.bodies import Code
+from attnproof.symbolic.candidates import Candidate, draw
+from attnproof.symbolic.concrete import ConcreteClaim
+from attnproof.symbolic.gate import NotRun
+from attnproof.symbolic.givens import Given
+from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.statement import Statement, Theorem
+from attnproof.symbolic.terms import free
+from attnproof.theorems.definitions import columns
+from benchmarks.code_mutants import Mutant, mutants
+
+__all__ = [
+    "Verdict", "fails", "false_at", "floats", "judged", "loaded", "mutated", "obeyed", "variables",
+]  # fmt: skip
+
+NEAR = 1e-7  # of the size of the numbers: rounding stays below, a wrong formula above
+SPREAD = 8  # how many of the exact numbers of candidates are drawn from
+TRIES = 24
+PROVE = 2.0  # seconds for a proof
+COMMON = 4  # of so many exchanges of two names one is taken
+OTHER_NAMES = {
+    name: getattr(attnproof, name)
+    for name in ("at_least", "greater", "equal", "differ", "inverse", "real", "index_map")
+} | {"column_softmax": columns.column_softmax}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one mutant; ``false`` names the inputs at which numpy found it false."""
+
+    file: str
+    mutant: Mutant
+    outcome: str
+    false: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.mutant}: {self.outcome}; {self.false}"
+
+
+def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
+    """Mutants of all theorem files in random order, then mutants of mutants without an end.
+
+    Exchanges of two names are so many that they are thinned out.
+    """
+    random = Random(seed)
+    files = [entry.source.path for entry in load_catalogue().entries]
+    found = [
+        (path, mutant)
+        for path in files
+        for mutant in mutants(path.read_text(encoding="utf-8"), _states)
+        if mutant.kind != "operand" or random.random() < 1 / COMMON
+    ]
+    random.shuffle(found)
+    yield from found
+    while True:
+        path, mutant = random.choice(found)
+        again = list(mutants(mutant.source, _states))
+        yield path, random.choice(again)
+
+
+def _states(part: ast.stmt) -> bool:
+    """Whether a part of a file is of the theorem, and not of its negative control."""
+    marks = [ast.unparse(mark) for mark in getattr(part, "decorator_list", ())]
+    return not any(".twin_of" in mark for mark in marks)
+
+
+def loaded(path: Path, text: str) -> Theorem:
+    """The theorem of a file with that text.  Raises what the code raises."""
+    module = ModuleType(f"mutant_{path.stem}")
+    vars(module).update(OTHER_NAMES, __file__=str(path))
+    exec(compile(text, str(path), "exec"), vars(module))
+    (theorem,) = {v for v in vars(module).values() if isinstance(v, Theorem)
+                  and v.body.__module__ == module.__name__}  # fmt: skip
+    return theorem
+
+
+def judged(path: Path, mutant: Mutant, seed: int = 0) -> Verdict:
+    """Whether numpy finds the mutant false, and then what the prover says."""
+    try:
+        theorem = loaded(path, mutant.source)
+        statement = theorem.statement
+    except Exception as error:  # noqa: BLE001 (what a mutant means nothing by is no statement)
+        return Verdict(path.stem, mutant, f"no statement: {type(error).__name__}")
+    code = Code(theorem.body, theorem.assume)
+    with np.errstate(all="ignore"):
+        false = false_at(code, statement, theorem.given, Random(seed))
+    if not false:
+        return Verdict(path.stem, mutant, "not found false")
+    try:
+        found = decide(statement, effort=Effort(refuting=False, prove=PROVE))
+    except NotRun:
+        return Verdict(path.stem, mutant, "not run", false)
+    return Verdict(path.stem, mutant, found.verdict, false)
+
+
+def false_at(
+    code: Code, statement: Statement, given: Mapping[str, Given], random: Random,
+    tries: int = TRIES,
+) -> str:  # fmt: skip
+    """Sizes and values that obey all hypotheses and at which a conclusion fails, or nothing."""
+    lengths = [t for g in given.values() for n in g.lengths for t in (n, *free(n))]
+    if any(t.op == "space" for t in lengths):  # a plain sum is no expectation
+        return ""
+    names = sorted(code.links.sizes | {str(t.data[0]) for t in lengths if t.op == "size"})
+    for k in range(tries):
+        sizes = {name: random.choice((1, 2, 3) if k else (2,)) for name in names}
+        guess = draw(given, sizes, random, SPREAD)
+        if guess is None:
+            continue
+        try:
+            guess = settle(guess, statement.assume)
+            ran = code.run(sizes, floats(guess), draw=variables(random))
+        except Exception:  # noqa: BLE001 (no value at these sizes, or none of this statement)
+            continue
+        if not all(obeyed(claim) for claim in ran.hypotheses):
+            continue
+        for says, claim in ran.conclusions.items():
+            if fails(claim):
+                return f"{says}: {sizes}, {_shown(guess)}, {_bound(claim)}"
+    return ""
+
+
+def floats(guess: Candidate) -> dict[str, Any]:
+    """The values in floating point."""
+    return {name: _number(value) for name, value in guess.values.items()}
+
+
+def _number(value: Any) -> Any:
+    if callable(value):
+        return lambda *args: _number(value(*(_exactly(a) for a in args)))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return value
+    if isinstance(value, int):
+        return np.asarray(value)
+    return np.asarray(value, dtype=float)
+
+
+def _exactly(value: Any) -> Any:
+    return np.asarray(value, dtype=object)
+
+
+def variables(random: Random) -> Any:
+    """What draws a value for each variable that a body binds."""
+    def drawn(name: str, given: Given) -> Any:
+        found = draw({name: given}, {}, random, SPREAD)
+        if found is None:
+            raise ValueError(f"no value for {name}")
+        return floats(found)[name]
+
+    return drawn
+
+
+def _sides(claim: ConcreteClaim) -> tuple[Any, Any]:
+    right = 0.0 if claim.right is None else claim.right
+    left, right = np.broadcast_arrays(np.asarray(claim.left), np.asarray(right))
+    return left, right
+
+
+def fails(claim: ConcreteClaim) -> bool:
+    """Whether a conclusion is false here by more than rounding; never of an existence."""
+    if claim.relation == "exists":
+        return False
+    left, right = _sides(claim)
+    if left.dtype == bool or right.dtype == bool:
+        return claim.relation == "=" and bool((left != right).any())
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        return False
+    gap, near = left - right, NEAR * (1 + np.abs(left) + np.abs(right))
+    if claim.relation == "=":
+        return bool((np.abs(gap) > near).any())
+    if claim.relation == "!=":
+        return bool((gap == 0).all())
+    return bool((gap < -near).any()) or (claim.relation == ">" and bool((gap == 0).any()))
+
+
+def obeyed(claim: ConcreteClaim) -> bool:
+    """Whether a hypothesis certainly holds here; a law for all values is not seen to."""
+    if claim.relation == "exists" or claim.variables:
+        return False
+    left, right = _sides(claim)
+    if left.dtype == bool or right.dtype == bool:
+        return claim.relation == "=" and bool((left == right).all())
+    gap = np.abs(left - right)
+    if claim.relation == "=":
+        return bool((gap <= NEAR / 100 * (1 + np.abs(left))).all())
+    if claim.relation == "!=":
+        return bool((gap > NEAR).any())
+    least = NEAR if claim.relation == ">" else 0
+    return bool((left - right >= least).all())
+
+
+def _shown(guess: Candidate) -> str:
+    def exact(value: Any) -> str:
+        if isinstance(value, np.ndarray):
+            return str(np.vectorize(lambda x: str(x) if isinstance(x, Fraction) else x)(
+                value).tolist())  # fmt: skip
+        return str(value)
+
+    return ", ".join(f"{name} = {exact(value)}" for name, value in guess.values.items())
+
+
+def _bound(claim: ConcreteClaim) -> str:
+    told = [f"{v.name} = {np.asarray(v.value).tolist()}" for v in claim.variables]
+    left, right = (np.asarray(side).tolist() for side in _sides(claim))
+    return "; ".join([*told, f"left {left}, right {right}"])
+
+
+def _batches(seed: int, size: int) -> Iterator[list[tuple[Path, Mutant]]]:
+    batch: list[tuple[Path, Mutant]] = []
+    for one in mutated(seed):
+        batch.append(one)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    yield batch
+
+
+def _judged(batch: Sequence[tuple[Path, Mutant]], seed: int) -> list[Verdict]:
+    return [judged(path, mutant, seed) for path, mutant in batch]
+
+
+def main() -> int:
+    """Judge mutants until ``--count`` false ones were put to the prover; print what became."""
+    from joblib import Parallel, delayed
+    from rich.console import Console
+    from rich.table import Table
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.false_statements")
+    parser.add_argument("--count", type=int, default=10_000, metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    console = Console(width=140)
+    found: list[Verdict] = []
+    false = 0
+    work = (delayed(_judged)(batch, asked.seed) for batch in _batches(asked.seed, 50))
+    for verdicts in Parallel(n_jobs=asked.jobs, return_as="generator_unordered")(work):
+        found += verdicts
+        false += sum(bool(v.false) for v in verdicts)
+        print(f"\r{false} of {asked.count} false, {len(found)} made", end="", file=sys.stderr)
+        for verdict in verdicts:
+            if verdict.false and verdict.outcome in ("proved", "misread"):
+                console.print(f"\nfalse and {verdict.outcome}: {verdict}", soft_wrap=True)
+        if false >= asked.count:
+            break
+    outcomes = sorted({v.outcome for v in found if v.false})
+    table = Table("kind", "made", "false", *outcomes, title="mutants")
+    for kind in [*sorted({v.mutant.kind for v in found}), ""]:
+        of = [v for v in found if v.mutant.kind == kind or not kind]
+        wrong = Counter(v.outcome for v in of if v.false)
+        counts = (len(of), sum(wrong.values()), *(wrong[outcome] for outcome in outcomes))
+        table.add_row(kind or "all", *map(str, counts))
+    console.print(table)
+    return int(any(v.false and v.outcome == "proved" for v in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+"""Numbers that are none: code that gives NaN or infinity at ordinary inputs is found out at once.
+
+Every call of the code under test goes through one watch.  Inputs are ordinary where they are
+finite numbers of the size of normal draws, none of whose vectors is constant (a norm may divide by
+0 there), in numbers of tokens that leave every query a key; a mask is ordinary where it shows every
+query its own key.  What comes back of them has to be finite (a mask or a bias may be −∞).  Where it
+is not, no law has been looked at: :class:`NotFinite` ends the look, and no ``except Exception`` on
+its way takes it for an error of the code, or for a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from .subjects import Subject
+
+__all__ = ["NotFinite", "finite_gradients", "looking", "watching"]
+
+S = TypeVar("S", bound=Subject)
+
+ORDINARY = 8.0  # beyond what a normal draw gives: larger ones may overflow a short format
+NEAR = 4096  # positions beyond may overflow in a short format
+HIDES = ("bias", "window", "mask")  # what comes back is added to scores, and may hide
+STATES = ("step", "padded_step", "evict")  # of what comes back the first is numbers
+UNSEEN = ("make", "module", "index", "padded_step", "convert", "grid")
+"""Not watched: what builds code, gives integers, pads rows, or is handed no vectors."""
+SMALL = 16  # numbers of an input that are shown
+
+
+_LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
+
+
+def looking() -> bool:
+    """Whether the watch is at work: what it computes is none of what the code does."""
+    return _LOOKING.get()
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    token = _LOOKING.set(True)
+    try:
+        yield
+    finally:
+        _LOOKING.reset(token)
+
+
+@dataclass(eq=False)
+class NotFinite(BaseException):
+    """Code gave NaN or infinity at ordinary inputs.
+
+    ``call`` is the field of the subject, ``inputs`` what it was given, as plain data, ``what`` came
+    back, and ``at`` which place.
+    """
+
+    call: str
+    inputs: Mapping[str, Any]
+    what: str
+    at: tuple[int, ...]
+    count: str
+
+    def __str__(self) -> str:
+        """What was seen, in a clause."""
+        return f"{self.call} gives {self.what} at {list(self.at)} ({self.count})"
+
+
+def watching(subject: S, met: list[str] | None = None) -> S:
+    """The same code, each of whose calls raises ``NotFinite`` where ordinary inputs give NaN.
+
+    ``met`` takes the name of each call that gave a number that is none, whatever the inputs were.
+
+    >>> from .subjects import Layer
+    >>> broken = watching(Layer(name="f", call=lambda x: x / 0, embed=4))
+    >>> try:
+    ...     broken.call(torch.tensor([[[1.0, 2.0]]]))
+    ... except NotFinite as seen:
+    ...     print(seen)
+    call gives inf at [0, 0, 0] (2 of 2 numbers are not finite)
+    """
+    made: dict[str, Any] = {}
+    known: dict[int, Any] = {}
+    for field in fields(subject):
+        value = getattr(subject, field.name)
+        if field.name == "paths":
+            main = _main(subject)
+            made["paths"] = {
+                path: _watched(main, call, subject, met) for path, call in value.items()
+            }
+        elif field.name == "make" and value is not None:
+            made["make"] = _making(value, met)
+        elif callable(value) and field.name not in UNSEEN:
+            if id(value) not in known:  # one function stays one, under two names
+                known[id(value)] = _watched(field.name, value, subject, met)
+            made[field.name] = known[id(value)]
+    return replace(subject, **made)
+
+
+def _main(subject: Subject) -> str:
+    """The field whose signature the other paths have."""
+    names = ("turn", "attend", "layer", "bias", "added", "mask", "call")
+    return next((name for name in names if getattr(subject, name, None) is not None), "call")
+
+
+def _making(make: Callable[..., Any], met: list[str] | None) -> Callable[..., Any]:
+    @wraps(make)
+    def made(*given: Any, **settings: Any) -> Any:
+        built = make(*given, **settings)
+        return watching(built, met) if isinstance(built, Subject) else built
+
+    return made
+
+
+def _watched(
+    name: str, call: Callable[..., Any], subject: Subject, met: list[str] | None
+) -> Callable[..., Any]:
+    @wraps(call)
+    def watched(*given: Any, **named: Any) -> Any:
+        with _at_work():
+            ordinary = not named and _ordinary(name, given, subject)
+        result = call(*given, **named)
+        if ordinary or met is not None:
+            parts = result if isinstance(result, tuple | list) else (result,)
+            with _at_work():
+                try:
+                    for part in parts[:1] if name in STATES else parts:
+                        _require_finite(name, part, given)
+                except NotFinite:
+                    if ordinary:
+                        raise
+                    assert met is not None
+                    met.append(name)
+        return result
+
+    return watched
+
+
+def _require_finite(name: str, part: Any, given: tuple[Any, ...]) -> None:
+    if type(part) not in (Tensor, torch.nn.Parameter) or not (
+        part.is_floating_point() or part.is_complex()
+    ):
+        return
+    bad = ~part.detach().isfinite()
+    if name in HIDES and not part.is_complex():
+        bad &= ~part.detach().isneginf()
+    if name == "hide":
+        bad &= given[1].to(bad.device)[..., None]  # what padding reads is nobody's
+    if bool(bad.any()):
+        at = tuple(int(i) for i in bad.nonzero()[0])
+        value = part.detach()[at]
+        what = "NaN" if bool(value.isnan()) else f"{float(value.real):g}"
+        count = f"{int(bad.sum())} of {bad.numel()} numbers are not finite"
+        raise NotFinite(name, _shown(given), what, at, count)
+
+
+def finite_gradients(name: str, gradient: Tensor, *given: Any) -> Tensor:
+    """The gradient of a call at ordinary inputs; raises ``NotFinite`` where it is not finite."""
+    _require_finite(f"the gradient of {name}", gradient, given)
+    return gradient
+
+
+def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
+    """Whether these are inputs at which code has to give finite numbers."""
+    plain = [x for x in given if isinstance(x, Tensor)]
+    if any(type(x) is not Tensor for x in plain):  # of a finite field, or traced
+        return False
+    if name in ("attend", "weights"):
+        return _ordinary_scores(given)
+    if name in HIDES:
+        return len(given) == 2 and given[0] <= given[1]
+    vectors = [x for x in plain if x.is_floating_point() and x is not _places(name, given)]
+    return all(map(_ordinary_vectors, vectors)) and _ordinary_places(name, given, subject)
+
+
+def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
+    """The positions among the inputs, where there are any."""
+    at = {"turn": 1, "key": 1, "all_three": 3, "cosines": 0}.get(name)
+    place = None if at is None or len(given) <= at else given[at]
+    return place if isinstance(place, Tensor) else None
+
+
+def _ordinary_places(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
+    places = _places(name, given)
+    if places is None:
+        return all(abs(x) <= NEAR for x in given if isinstance(x, int))
+    if not places.numel():
+        return False
+    first, most = getattr(subject, "first", 0), getattr(subject, "most", NEAR)
+    low, high = float(places.min()), float(places.max())
+    return first <= low and high <= min(NEAR, most)
+
+
+def _ordinary_scores(given: tuple[Any, ...]) -> bool:
+    q, k, *rest = given
+    vectors = [q, k, *rest[:1]]
+    if not all(isinstance(x, Tensor) and _bounded(x) for x in vectors):
+        return False
+    if not (_varied(q) and _varied(k)):
+        return False
+    queries, keys = q.shape[-2], k.shape[-2]
+    mask = rest[1] if len(rest) > 1 else None
+    if mask is None:
+        return bool(queries <= keys)
+    if not isinstance(mask, Tensor) or mask.shape[-2:] != (queries, keys):
+        return False
+    seen = mask if mask.dtype == torch.bool else mask > -ORDINARY
+    if mask.is_floating_point() and not bool((mask <= ORDINARY).all()):
+        return False
+    own = seen.diagonal(dim1=-2, dim2=-1)
+    if bool(seen.all()):
+        return bool(queries <= keys)
+    return bool(queries == keys and own.all())
+
+
+def _ordinary_vectors(x: Tensor) -> bool:
+    return _bounded(x) and _varied(x)
+
+
+def _bounded(x: Tensor) -> bool:
+    """Finite numbers no larger than those of a normal draw, and some."""
+    return x.numel() > 0 and bool((x.detach().abs() <= ORDINARY).all())
+
+
+def _varied(x: Tensor) -> bool:
+    """Whether no vector among them is constant: there a norm may divide by 0."""
+    if x.dim() == 0 or x.shape[-1] < 2:
+        return False
+    spread = x.detach().amax(-1) - x.detach().amin(-1)
+    return bool((spread > 0).all())
+
+
+def _shown(given: tuple[Any, ...]) -> dict[str, Any]:
+    """Inputs for a witness: their numbers where they are few, else their shapes."""
+    told: dict[str, Any] = {}
+    for n, x in enumerate(given):
+        if isinstance(x, Tensor):
+            few = x.numel() <= SMALL
+            told[f"argument {n + 1}"] = (
+                x.detach().tolist() if few else f"{tuple(x.shape)}, {str(x.dtype)[6:]}, drawn"
+            )
+        elif x is not None:
+            told[f"argument {n + 1}"] = x if isinstance(x, int | float | str) else str(x)
+    return told

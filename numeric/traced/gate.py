@@ -1,0 +1,292 @@
+"""The code itself, run beside its graph: at lengths on both sides of every number in its source.
+
+Tracing takes some branches without a word: on ``isinstance(n, int)``, on a string made of a
+length, on whether the code is being compiled, in an ``except``.  A proof is of the graph, so before
+anything is said of the code it is run, as it is called, and has to give what the graph gives: in
+batches of one, with one token, with fewer queries than keys and with more, for large and for equal
+numbers, with gradients wanted and without, call after call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import resource
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from time import perf_counter, process_time
+
+import torch
+from torch import Tensor
+
+from .compared import run_of
+from .guards import met
+from .source_numbers import lengths_of_interest, numbers_in
+from .stating import Graph
+
+__all__ = ["Gate", "gate"]
+
+Lengths = Mapping[str, int]
+SMALL, LONG, LONGEST = 6, 1100, 1 << 14
+NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
+SECONDS = 0.6  # for the lengths of which nothing is said in the source
+SOURCE_SECONDS = 1.2  # for those that are
+SLOW = 0.5  # no call is made that is expected to take longer
+MEMORY = 400_000  # KiB that the code may keep of all these calls
+VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
+STEP = 2.0**-22
+
+
+@dataclass
+class Gate:
+    """At which lengths the code does other than its graph, and where it raises and the graph not.
+
+    ``unlike`` has lengths by letter.  ``changes``: what an earlier call gave is given no more.
+    """
+
+    unlike: list[dict[str, int]] = field(default_factory=list)
+    raises: dict[str, int] | None = None
+    changes: bool = False
+    tried: int = 0
+
+
+@dataclass
+class _Run:
+    """One graph and its code, and the time that a call of either takes."""
+
+    graph: Graph
+    letters: dict[str, str]  # of a length in the graph, its first letter
+    compiled: Callable[..., Tensor]
+    found: Gate = field(default_factory=Gate)
+    slowest: dict[str, float] = field(default_factory=dict)  # seconds for each letter's largest
+    largest: dict[str, int] = field(default_factory=dict)
+
+    def shape(self, place: int, at: Lengths) -> tuple[int, ...]:
+        """The shape of an input at these lengths."""
+        return tuple(n if isinstance(n, int) else at[self.letters[n]]
+                     for n in self.graph.exported.shapes[place])  # fmt: skip
+
+    def inputs(self, at: Lengths, count: int, scale: float | None = None) -> tuple[Tensor, ...]:
+        """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
+        generator = torch.Generator().manual_seed(count)
+        made = []
+        for place, like in enumerate(self.graph.call.inputs):
+            shape = self.shape(place, at)
+            if like.is_floating_point():
+                x = torch.randn(shape, generator=generator)
+                size = VALUES[1 + count % 3 % 2] if scale is None else scale
+                made.append((x * size).to(like.dtype))
+            elif count % 2 and len(shape) == 2:
+                first = torch.randint(0, 9, (shape[0], 1), generator=generator)
+                made.append((torch.arange(shape[1]) + first).to(like.dtype))
+            else:
+                most = max(2, *shape)
+                made.append(torch.randint(0, most, shape, generator=generator, dtype=like.dtype))
+        return tuple(made)
+
+    def allowed(self, at: Lengths) -> bool:
+        """Whether the graph is the code's at these lengths, 1 for what it takes for 2 or more."""
+        known = {s: at[letter] for s, letter in self.letters.items()}
+        ranges = self.graph.exported.program.range_constraints
+        if any(known[str(s)] > r.upper for s, r in ranges.items() if str(s) in known):
+            return False
+        return met(self.graph.exported.conditions, known)
+
+    def takes(self, at: Lengths) -> float:
+        """About how long a call of these lengths takes, as those before it did."""
+        return max((seconds * max(1.0, at[letter] / self.largest[letter]) ** 2
+                    for letter, seconds in self.slowest.items()), default=0.0)  # fmt: skip
+
+    def look(self, at: Lengths, count: int, inputs: tuple[Tensor, ...] | None = None) -> bool:
+        """Whether the code gives what the graph gives; counts and keeps where not."""
+        if not self.allowed(at) or self.takes(at) > SLOW:
+            return True
+        given = self.inputs(at, count) if inputs is None else inputs
+        start = perf_counter()
+        want = self._graph(given)
+        if want is None:
+            return True
+        got = self.of_code(given, count)
+        self.found.tried += 1
+        self._timed(at, perf_counter() - start)
+        if got is None:
+            if self.found.raises is None and min(at.values(), default=2) > 1:
+                self.found.raises = dict(at)
+            return True
+        return _alike(got, want, self.graph.exported.operations)
+
+    def _timed(self, at: Lengths, seconds: float) -> None:
+        for letter, n in at.items():
+            if n >= self.largest.get(letter, 0):
+                self.largest[letter] = n
+                self.slowest[letter] = seconds
+
+    def _graph(self, inputs: tuple[Tensor, ...]) -> Tensor | None:
+        try:
+            with torch.no_grad():
+                return self.compiled(*inputs)
+        except Exception:  # noqa: BLE001 (a graph may not take a length of 1)
+            return None
+
+    def of_code(self, inputs: tuple[Tensor, ...], count: int) -> Tensor | None:
+        """What the code gives; every third time where gradients are wanted, or never will be."""
+        try:
+            if count % 3 == 1:
+                with torch.enable_grad():
+                    given = (x.clone().requires_grad_() if x.is_floating_point() else x.clone()
+                             for x in inputs)  # fmt: skip
+                    return self.graph.call.code(*given).detach()
+            with torch.inference_mode() if count % 7 == 2 else torch.no_grad():
+                return self.graph.call.code(*(x.clone() for x in inputs)).clone()
+        except Exception:  # noqa: BLE001 (code may raise anything)
+            return None
+
+
+def gate(graph: Graph, *, seed: int = 0) -> Gate:
+    """Run the code of a graph beside it: where they differ, and where the code alone raises."""
+    run = _Run(graph, _letters(graph), run_of(graph, graph.exported.values))
+    letters = list(dict.fromkeys(run.letters.values()))
+    first = dict.fromkeys(letters, 3)
+    if not letters:
+        return run.found
+    fresh = run.inputs(first, 0)
+    before = run.of_code(fresh, 0)
+    numbers = numbers_in([graph.call.code, *graph.call.modules])
+    if _first_unlike(run, letters, numbers, seed):
+        now = run.of_code(fresh, 0)
+        if before is not None and (now is None or not _alike(now, before, 1)):
+            run.found.changes = True
+    return run.found
+
+
+def _first_unlike(run: _Run, letters: list[str], numbers: Sequence[int], seed: int) -> bool:
+    count = itertools.count()
+    for inputs, at in _values(run, letters, numbers):
+        if not run.look(at, next(count), inputs):
+            run.found.unlike.append(dict(at))
+            return True
+    memory = _memory()
+    for planned, seconds in ((_small(letters), SOURCE_SECONDS),
+                             (_of_source(letters, numbers), SOURCE_SECONDS),
+                             (_all(letters, seed), SECONDS)):  # fmt: skip
+        start = process_time()
+        for at in planned:
+            if process_time() - start > seconds or _memory() - memory > MEMORY:
+                break
+            if not run.look(at, next(count)):
+                run.found.unlike.append(_smaller(run, at, count))
+                return True
+    return False
+
+
+def _letters(graph: Graph) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for told, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
+        for letter, length in zip(told.split(), shape, strict=True):
+            if isinstance(length, str):
+                found.setdefault(length, letter)
+    return found
+
+
+def _memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _values(
+    run: _Run, letters: list[str], numbers: Sequence[int]
+) -> Iterator[tuple[tuple[Tensor, ...], Lengths]]:  # fmt: skip
+    """Inputs that are zero, equal, large, and numbers of the source; positions far along."""
+    at = dict.fromkeys(letters, 3)
+    places = dict.fromkeys(n for k in numbers for n in (k - 1, k, k + 1) if 0 <= n < 1 << 40)
+    for k, scale in enumerate(VALUES):
+        yield run.inputs(at, k, scale), at
+        yield tuple(x.abs() for x in run.inputs(at, k, scale)), at
+        yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
+    for n in islice(places, NAMED):
+        yield tuple(torch.full_like(x, n) if x.dtype != torch.bool else x
+                    for x in run.inputs(at, 0)), at  # fmt: skip
+        yield tuple(x if x.is_floating_point() else x + n for x in run.inputs(at, 1)), at
+
+
+def _small(letters: list[str]) -> Iterator[Lengths]:
+    """All lengths up to 3, and all pairs of lengths up to a few."""
+    for sizes in itertools.product((1, 2, 3), repeat=len(letters)):
+        yield dict(zip(letters, sizes, strict=True))
+    for one, other in itertools.combinations(letters, 2):
+        for a, b in itertools.product(range(1, SMALL + 1), repeat=2):
+            yield {**dict.fromkeys(letters, 2), one: a, other: b}
+
+
+OTHERS = (1, 2, 3, 5)
+
+
+def _of_source(letters: list[str], numbers: Sequence[int]) -> Iterator[Lengths]:
+    """Lengths that the source names, with few and with one of the others; then two at a time."""
+    beside = dict.fromkeys(k + d for k in numbers for d in (0, 1, -1) if 1 < k + d <= LONGEST)
+    tokens = [letter for letter in letters if letter in "rn"]
+    for n in beside:
+        for others in (1, 2):
+            yield from ({**dict.fromkeys(letters, others), letter: n} for letter in tokens)
+            if len(tokens) > 1:
+                yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}
+    for n in beside:
+        for letter in letters:
+            if letter not in tokens:
+                yield {**dict.fromkeys(letters, 2), letter: n}
+    named = [n for n in numbers if 1 < n <= LONG][:FEW]
+    for one, other in itertools.combinations(letters, 2):
+        for a, b in itertools.product(named, repeat=2):
+            for more in (0, 1):
+                yield {**dict.fromkeys(letters, 2), one: a + more, other: b + more}
+    for n in lengths_of_interest(numbers, LONGEST):
+        yield {letter: n if letter in tokens else 2 for letter in letters}
+
+
+def _tokens_first(letters: list[str]) -> list[str]:
+    return sorted(letters, key=lambda letter: letter not in "nr")
+
+
+def _all(letters: list[str], seed: int) -> Iterator[Lengths]:
+    """All lengths up to a bound, in any order, beside few of the others; then ever longer ones."""
+    orders = {letter: list(range(1, LONG + 1)) for letter in letters}
+    drawn = random.Random(seed)
+    for order in orders.values():
+        drawn.shuffle(order)
+    for k in range(LONG):
+        for letter in _tokens_first(letters):
+            if letter in "nr" or k % 4 == 0:
+                yield {**{c: OTHERS[(k + place) % 4] for place, c in enumerate(letters)},
+                       letter: orders[letter][k]}  # fmt: skip
+    for power in range(11, 15):
+        for letter in _tokens_first(letters):
+            yield {**dict.fromkeys(letters, 1), letter: (1 << power) + 1}
+
+
+def _smaller(run: _Run, at: Lengths, count: Iterator[int]) -> dict[str, int]:
+    """Each length as small as halving shows it to differ still."""
+    found = dict(at)
+    for letter, given in at.items():
+        low, high = 0, given
+        while high - low > 1:
+            middle = (low + high) // 2
+            alike = run.look({**found, letter: middle}, next(count))
+            low, high = (middle, high) if alike else (low, middle)
+        found[letter] = high
+    return found
+
+
+def _alike(got: Tensor, want: Tensor, operations: int) -> bool:
+    """Whether two results are one up to rounding."""
+    if got.shape != want.shape:
+        return False
+    if torch.equal(got, want):
+        return True
+    a, b = (t.double() for t in (got, want))
+    if bool((a.isfinite() != b.isfinite()).any()):
+        return False
+    both = a.isfinite()
+    if not bool(both.any()):
+        return bool(torch.equal(a.nan_to_num(), b.nan_to_num()))
+    largest = max(1.0, float(b[both].abs().max()))
+    return float((a - b).abs()[both].max()) <= STEP * (16 + operations) * largest

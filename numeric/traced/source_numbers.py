@@ -1,0 +1,136 @@
+"""Whole numbers that stand in the source of some code: where it may change what it does.
+
+Of a branch that is taken while tracing without a word (``isinstance(n, int) and n > 600``, a table
+under the key ``"777"``) its number stands in the code, in what the code keeps, or in a global that
+it names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, islice
+from math import isqrt
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from torch import Tensor, nn
+
+__all__ = ["lengths_of_interest", "numbers_in"]
+
+FOREIGN = ("torch", "numpy", "attnproof", "builtins", "collections", "functools", "typing", "re")
+OBJECTS = 4000  # that are looked into
+ENTRIES = 500  # of a container
+DIGITS = re.compile(r"\d{1,9}")
+
+
+def lengths_of_interest(numbers: Iterable[int], most: int) -> list[int]:
+    """The numbers, what has them for a square, half or double, and their neighbours, up to a bound.
+
+    >>> lengths_of_interest([7], 100)
+    [2, 3, 4, 6, 7, 8, 13, 14, 15]
+    """
+    found: set[int] = set()
+    for number in numbers:
+        for near in (number, isqrt(abs(number)), number // 2, 2 * number):
+            found |= {near - 1, near, near + 1}
+    return sorted(n for n in found if 1 < n <= most)
+
+
+def numbers_in(roots: Iterable[Any]) -> list[int]:
+    """The whole numbers in the code of some functions and modules, and in what these hold.
+
+    Those of the functions themselves come before those of what they call and hold.
+
+    >>> numbers_in([eval('lambda x: x if x.shape[0] > 601 else x["777"]', {"__name__": "model"})])
+    [0, 601, 777]
+    """
+    found: dict[int, None] = {}
+    seen: set[int] = set()
+    waiting = deque(roots)
+    while waiting and len(seen) < OBJECTS:
+        one = waiting.popleft()
+        if isinstance(one, bool) or one is None:
+            continue
+        if isinstance(one, int | float):
+            if one == one and abs(one) < 1 << 40 and int(one) == one:
+                found[int(one)] = None
+        elif isinstance(one, str):
+            found |= dict.fromkeys(map(int, DIGITS.findall(one[:200])))
+        elif id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(_parts(one))
+    return list(found)
+
+
+def _parts(one: Any) -> Iterator[Any]:
+    if isinstance(one, Tensor):
+        yield from one.shape
+        if one.numel() <= 64 and not one.is_complex() and one.device.type == "cpu":
+            yield from one.detach().flatten().tolist()
+    elif isinstance(one, Mapping | list | tuple | set | frozenset | deque | range):
+        yield from _of_container(one)
+    elif isinstance(one, FunctionType):
+        yield from _of_function(one)
+    elif isinstance(one, type):
+        yield from _of_class(one)
+    elif isinstance(one, partial | MethodType):
+        yield from (one.func, one.args, one.keywords) if isinstance(one, partial) else (
+            one.__func__, one.__self__)  # fmt: skip
+    elif not isinstance(one, ModuleType) and hasattr(one, "__dict__"):
+        yield type(one)
+        yield from vars(one).values()
+
+
+def _of_container(one: Any) -> Iterator[Any]:
+    if isinstance(one, range):
+        yield from (one.start, one.stop, one.step)
+    elif not isinstance(one, Mapping):
+        yield from islice(one, ENTRIES)
+    elif "__builtins__" not in one and "__name__" not in one:
+        yield from chain.from_iterable(islice(one.items(), ENTRIES))
+
+
+def _is_foreign(one: Any) -> bool:
+    return str(getattr(one, "__module__", "")).split(".")[0] in FOREIGN
+
+
+def _of_function(one: FunctionType) -> Iterator[Any]:
+    for cell in one.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue
+    if _is_foreign(one):
+        return
+    yield from (one.__defaults__, one.__kwdefaults__, vars(one))
+    for code in _codes(one.__code__):
+        yield from (const for const in code.co_consts if not isinstance(const, CodeType))
+        for name in code.co_names:
+            named = one.__globals__.get(name)
+            if isinstance(named, ModuleType) and not _is_foreign_module(named):
+                yield from (vars(named).get(other) for other in code.co_names)
+            elif not isinstance(named, ModuleType):
+                yield named
+
+
+def _is_foreign_module(module: ModuleType) -> bool:
+    return module.__name__.split(".")[0] in FOREIGN
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _codes(const)
+
+
+def _of_class(one: type) -> Iterator[Any]:
+    for own in one.__mro__:
+        if _is_foreign(own) or own is nn.Module:
+            continue
+        for value in vars(own).values():
+            inner: Callable[..., Any] | None = getattr(value, "__func__", None)
+            yield inner or getattr(value, "fget", None) or value

@@ -1,0 +1,252 @@
+"""Conclusions of concrete arrays: what the constructors of ``claim`` give while a body is run.
+
+A body is ordinary array code until it says what it claims.  While a :class:`Reading` is in force,
+``equal``, ``for_all``, ``rows`` and their kin compute with the arrays at hand (numpy's, or arrays
+of SymPy expressions) and return what follows here in place of terms.  ``bodies`` puts a reading in
+force and hands in the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from .scalars import number_of
+
+if TYPE_CHECKING:
+    from .givens import Given
+
+__all__ = [
+    "ConcreteClaim", "ConcreteInstance", "ConcreteLaw", "Reading", "Variable", "concrete_claim",
+    "either", "lengths",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_READING: ContextVar[Reading | None] = ContextVar("the reading in force", default=None)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable that ``for_all`` or ``exists`` binds, with the value it was given in this run."""
+
+    name: str
+    given: Given
+    value: Any
+
+
+@dataclass(frozen=True)
+class ConcreteClaim:
+    """One conclusion, or one hypothesis, over concrete arrays; the fields are those of ``Claim``.
+
+    ``relation`` is "=", ">", ">=", "!=" or "exists"; ``right`` is None for ``all_positive``.
+    ``links`` are the steps of the author's chain, (reason, value) each, and ``apart`` the last
+    number of ``differ``.  ``variables`` are those of ``for_all``, the outermost first.  Of
+    ``exists``, ``unknown`` is the array said to exist, ``inner`` what is claimed of it, at the
+    value in ``unknown`` and not at the witness; ``left`` and ``right`` are those of ``inner``.
+    """
+
+    relation: str
+    left: Any
+    right: Any = None
+    links: tuple[tuple[str, Any], ...] = ()
+    apart: Any = None
+    variables: tuple[Variable, ...] = ()
+    unknown: Variable | None = None
+    inner: ConcreteClaim | None = None
+    witness: Any = None
+    free_of: tuple[Any, ...] = ()
+    by: str = ""
+    using: tuple[ConcreteInstance, ...] = field(default=(), compare=False, repr=False)
+    again: Callable[..., ConcreteClaim] | None = field(default=None, compare=False, repr=False)
+
+    def with_facts(self, *facts: Any) -> ConcreteClaim:
+        """The claim, with the instances that its author would use; they are run when asked for."""
+        instances: list[ConcreteInstance] = []
+        for fact in facts:
+            one = fact.at() if isinstance(fact, ConcreteLaw) else fact
+            instances += one if isinstance(one, list) else [one]
+        return replace(self, using=tuple(instances))
+
+    def by_induction(self, _: Any) -> ConcreteClaim:
+        """The claim, to be shown by induction."""
+        return replace(self, by="induction")
+
+    def by_squares(self) -> ConcreteClaim:
+        """The claim, to be shown by a sum of squares that is 0."""
+        return replace(self, by="squares")
+
+    def by_inverse(self) -> ConcreteClaim:
+        """The claim, to be shown by the product in the other order."""
+        return replace(self, by="inverse")
+
+
+@dataclass(frozen=True)
+class ConcreteLaw:
+    """A claim at one value of each of its variables, where a body says "for all"."""
+
+    claim: ConcreteClaim
+
+    def at(self, **values: Any) -> ConcreteInstance:
+        """The claim at these values of its variables; a variable not named keeps its own."""
+        return ConcreteInstance(self, values)
+
+
+@dataclass(frozen=True)
+class ConcreteInstance:
+    """A law at some values; what it says there is computed when it is asked for."""
+
+    law: ConcreteLaw
+    values: Mapping[str, Any]
+
+    @property
+    def claim(self) -> ConcreteClaim:
+        """What the law says at the values."""
+        again = self.law.claim.again
+        return self.law.claim if again is None else again(**self.values)
+
+
+Draw = Callable[[str, "Given"], Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the authors' constructors do while it is in force.
+
+    ``xp`` is the array namespace of the values, and ``draw`` gives the variables of ``for_all``
+    and ``exists`` theirs; the axes of the given that it is called with are literal numbers.
+    """
+
+    xp: Any
+    draw: Draw
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Let the constructors compute with arrays of ``xp`` inside the block."""
+        token = _READING.set(self)
+        try:
+            yield
+        finally:
+            _READING.reset(token)
+
+    def equal(self, left: Any, right: Any) -> ConcreteClaim:
+        return self.chain(left, ("", right))
+
+    def chain(self, first: Any, *steps: tuple[str, Any]) -> ConcreteClaim:
+        return ConcreteClaim("=", first, steps[-1][1], steps)
+
+    def all_positive(self, array: Any) -> ConcreteClaim:
+        return ConcreteClaim(">", array)
+
+    def greater(self, left: Any, right: Any, *steps: tuple[str, Any]) -> ConcreteClaim:
+        return ConcreteClaim(">", left, right, steps)
+
+    def at_least(self, left: Any, right: Any, *steps: tuple[str, Any]) -> ConcreteClaim:
+        return ConcreteClaim(">=", left, right, steps)
+
+    def differ(self, left: Any, right: Any, first: Any = None, *steps: Any) -> ConcreteClaim:
+        if steps:
+            return ConcreteClaim("!=", left, right, (("", first), *steps[:-1]), steps[-1])
+        apart = left - right if first is None else first
+        if getattr(apart, "ndim", 0):  # of arrays: a hypothesis, which needs no more
+            return ConcreteClaim("!=", left, right)
+        return ConcreteClaim("!=", left, right, (("", left), ("", right)), apart)
+
+    def exists(
+        self, variable: Given, name: str, body: Callable[[Any], Any], *, witness: Any = None,
+        free_of: tuple[Any, ...] = (),
+    ) -> ConcreteClaim:  # fmt: skip
+        unknown = Variable(name, variable, self.draw(name, variable))
+        inner = concrete_claim(body(unknown.value))
+        return ConcreteClaim(
+            "exists", inner.left, inner.right, inner.links, inner.apart, (), unknown, inner,
+            witness, free_of,
+        )  # fmt: skip
+
+    def for_all(
+        self, variables: Mapping[str, Given], body: Callable[..., Any]
+    ) -> ConcreteLaw:
+        bound = [Variable(name, given, self.draw(name, given)) for name, given in variables.items()]
+        claim = concrete_claim(body(**{one.name: one.value for one in bound}))
+
+        def again(**values: Any) -> ConcreteClaim:
+            own = {one.name: one.value for one in bound}
+            with self.in_force():
+                return concrete_claim(body(**{**own, **values}))
+
+        return ConcreteLaw(replace(claim, variables=(*bound, *claim.variables), again=again))
+
+    def over(self, length: Any, family: Callable[[Any], Any]) -> list[ConcreteInstance]:
+        instances: list[ConcreteInstance] = []
+        for i in range(_counted(length)):
+            one = family(i)
+            instances += one if isinstance(one, list) else [one]
+        return instances
+
+    def rows(self, length: Any, row: Callable[[Any], Any]) -> Any:
+        return self.xp.stack([self.xp.asarray(row(i)) for i in range(_counted(length))])
+
+    def iterate(self, depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
+        for t in range(_counted(depth)):
+            start = layer(t, start)
+        return start
+
+    def inverse(self, sigma: Any) -> Any:
+        return self.xp.argsort(sigma)
+
+
+def _counted(number: Any) -> int:
+    """A number of layers or rows, which may have been computed in floating point."""
+    if number != int(number):
+        raise ValueError(f"wanted a whole number of layers or rows, got {number}")
+    return int(number)
+
+
+def either(build: Callable[P, R]) -> Callable[P, R]:
+    """Let a constructor be the one of that name of the reading in force, where there is one."""
+
+    @wraps(build)
+    def built(*args: P.args, **named: P.kwargs) -> R:
+        reading = _READING.get()
+        if reading is None:
+            return build(*args, **named)
+        return cast("R", getattr(reading, build.__name__)(*args, **named))
+
+    return built
+
+
+def concrete_claim(said: Any) -> ConcreteClaim:
+    """What a body returned, as a claim; a pair of arrays says that they are equal.
+
+    Raises ``TypeError`` for what is no claim.
+    """
+    if isinstance(said, ConcreteLaw):
+        return said.claim
+    if isinstance(said, tuple) and len(said) == 2:
+        left, right = said
+        return ConcreteClaim("=", left, right, (("", right),))
+    if not isinstance(said, ConcreteClaim):
+        raise TypeError(f"wanted a claim, such as equal(left, right); got {type(said).__name__}")
+    return said
+
+
+def lengths(given: Given, spaces: Mapping[str, int] | None = None) -> tuple[int, ...]:
+    """The shape of a given whose axes are literal numbers; ``spaces`` has those of its spaces.
+
+    Raises ``TypeError`` for another axis.
+    """
+    found: list[int] = []
+    for axis in given.shape:
+        value = number_of(axis)
+        if axis.op == "space" and spaces is not None:
+            found.append(spaces[axis.data[0]])
+        elif value is None:
+            raise TypeError(f"the axis {axis!r} has no number in this run")
+        else:
+            found.append(int(value))
+    return tuple(found)

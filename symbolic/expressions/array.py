@@ -1,0 +1,386 @@
+"""Arrays of SymPy expressions: the same lines as on numpy, entry by entry exact.
+
+An entry is a SymPy expression or a SymPy truth value.  Numbers are exact: a float that a body
+writes, such as the exponent 0.5, is the rational number that it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from numbers import Rational
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.logic.boolalg import Boolean
+
+from ..array import Array
+from ..evaluate import Evaluator
+
+__all__ = ["Expressions", "Length", "as_expressions", "each", "entry", "label", "symbols"]
+
+
+class Length(int):
+    """An axis length: a whole number whose quotients and roots are exact.
+
+    >>> Length(2) ** 0.5, (Length(3) - 1) / 4
+    (Expressions(sqrt(2)), Expressions(1/2))
+    """
+
+    def _exactly(self, operation: Callable[[Any, Any], Any], other: Any, *, swap: bool) -> Any:
+        if isinstance(other, bool) or not isinstance(other, int | float | Fraction):
+            return NotImplemented
+        x, y = entry(int(self)), entry(other)
+        result = operation(y, x) if swap else operation(x, y)
+        whole = isinstance(result, sp.Integer)
+        return Length(int(result)) if whole else as_expressions(result)
+
+    def __add__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x + y, other, swap=False)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x - y, other, swap=False)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x - y, other, swap=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x * y, other, swap=False)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x / y, other, swap=False)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._exactly(lambda x, y: x / y, other, swap=True)
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        return self._exactly(lambda x, y: x**y, other, swap=False)
+
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        return self._exactly(lambda x, y: x**y, other, swap=True)
+
+    def __neg__(self) -> Length:
+        return Length(-int(self))
+
+
+class Expressions:
+    """An array whose entries are SymPy expressions, or SymPy truth values.
+
+    It has the operators and indices of the array API.  An array of one whole number counts as
+    that number, and a truth value that SymPy knows as that truth value; others do not.
+
+    >>> x = symbols("x", 2)
+    >>> (x @ x).item()
+    x_0**2 + x_1**2
+    """
+
+    __slots__ = ("entries",)
+    __array_ufunc__ = None
+    __array_priority__ = 1000
+    device = None
+
+    def __init__(self, entries: Any) -> None:
+        self.entries: Any = np.asarray(entries, dtype=object)
+
+    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
+        from . import namespace
+
+        return namespace
+
+    def __repr__(self) -> str:
+        return f"Expressions({self.entries.tolist()!r})"
+
+    @property
+    def dtype(self) -> type:
+        """Truth values or numbers."""
+        kind: type = sp.Expr if all(isinstance(e, sp.Expr) for e in self.entries.flat) else Boolean
+        return kind
+
+    @property
+    def shape(self) -> tuple[Length, ...]:
+        """The lengths of the axes."""
+        return tuple(map(Length, self.entries.shape))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return int(self.entries.ndim)
+
+    @property
+    def size(self) -> Length:
+        """The number of entries."""
+        return Length(self.entries.size)
+
+    @property
+    def mT(self) -> Expressions:
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise TypeError(f".mT needs two axes; the array has shape {self.shape}")
+        return Expressions(np.swapaxes(self.entries, -1, -2))
+
+    @property
+    def T(self) -> Expressions:
+        """The two axes of a matrix exchanged."""
+        if self.ndim != 2:
+            raise TypeError(f".T is for two axes; the array has shape {self.shape}")
+        return self.mT
+
+    def item(self) -> Any:
+        """The one entry of an array without axes."""
+        return self.entries.item()
+
+    def reshape(self, *shape: Any) -> Expressions:
+        """The entries in row-major order under other axis lengths of the same product."""
+        from .namespace import reshape
+
+        return reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
+
+    # one entry
+
+    def __index__(self) -> int:
+        value = self.item()
+        if not isinstance(value, sp.Integer):
+            raise TypeError(f"a whole number was wanted here, and {value} is none")
+        return int(value)
+
+    def __int__(self) -> int:
+        return self.__index__()
+
+    def __bool__(self) -> bool:
+        value = self.item()
+        if isinstance(value, sp.Expr) and value.is_number:
+            value = sp.Ne(value, 0)
+        if value not in (sp.true, sp.false):
+            raise TypeError(f"whether {value} is not known; use where(condition, a, b), not if")
+        return bool(value)
+
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[Expressions]:
+        return (Expressions(row) for row in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    # arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x + y, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y + x, self, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x - y, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y - x, self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x * y, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y * x, self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x / y, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y / x, self, other)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: sp.floor(x / y), self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: sp.floor(y / x), self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x - y * sp.floor(x / y), self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y - x * sp.floor(y / x), self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: x**y, self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _numbers(lambda x, y: y**x, self, other)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _product(self, other)
+
+    def __neg__(self) -> Any:
+        return _numbers(lambda x: -x, self)
+
+    def __pos__(self) -> Any:
+        return _numbers(lambda x: x, self)
+
+    def __abs__(self) -> Any:
+        return _numbers(sp.Abs, self)
+
+    # truth values
+
+    def __lt__(self, other: Any) -> Any:
+        return _numbers(sp.Lt, self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _numbers(sp.Le, self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _numbers(sp.Gt, self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _numbers(sp.Ge, self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return each(sp.Eq, self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return each(sp.Ne, self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return _truths(sp.And, self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _truths(sp.And, other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _truths(sp.Or, self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _truths(sp.Or, other, self)
+
+    def __invert__(self) -> Any:
+        return _truths(sp.Not, self)
+
+    def __getitem__(self, key: Any) -> Expressions:
+        keys = key if isinstance(key, tuple) else (key,)
+        return Expressions(self.entries[tuple(map(_index, keys))])
+
+
+def symbols(name: str, *shape: int, **assumptions: bool) -> Expressions:
+    """An array of real symbols, ``Q_0_1`` the entry of Q in row 0 and column 1.
+
+    >>> symbols("Q", 1, 2)
+    Expressions([[Q_0_0, Q_0_1]])
+    """
+    entries = np.empty(shape, dtype=object)
+    for place in np.ndindex(*shape):
+        entries[place] = sp.Symbol(label(name, *place), real=True, **assumptions)
+    return Expressions(entries)
+
+
+def label(name: str, *place: int) -> str:
+    """The name of an entry; no two entries of arrays of different names have one.
+
+    >>> label("x", 0, 1), label("x_0", 1)
+    ('x_0_1', 'x_0__1')
+    """
+    own = f"{name}_" if re.search(r"_\d+_*$", name) else name
+    return "_".join([own, *map(str, place)])
+
+
+def entry(value: Any) -> Any:
+    """A number or a truth value as SymPy has it; raises ``TypeError`` for anything else.
+
+    >>> entry(0.5), entry(True), entry(float("-inf"))
+    (1/2, True, -oo)
+    """
+    if isinstance(value, sp.Expr | Boolean):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return sp.true if value else sp.false
+    if isinstance(value, Rational | np.integer):
+        return sp.Rational(int(value.numerator), int(value.denominator))
+    if isinstance(value, float | np.floating):
+        if value in (float("inf"), float("-inf")):
+            return sp.oo if value > 0 else -sp.oo
+        exact = Fraction(float(value))
+        return sp.Rational(exact.numerator, exact.denominator)
+    raise TypeError(f"expected a number or a truth value, got {type(value).__name__}: {value!r}")
+
+
+def as_expressions(value: Any) -> Expressions:
+    """An array, a number or numpy's array of numbers, with entries of SymPy."""
+    if isinstance(value, Expressions):
+        return value
+    if isinstance(value, np.ndarray):
+        return Expressions(np.asarray(np.frompyfunc(entry, 1, 1)(value), dtype=object))
+    if isinstance(value, Array):  # a constant, such as an identity matrix, that a body made
+        from . import namespace
+
+        return as_expressions(Evaluator(namespace, {}, {})(value.term))
+    return Expressions(entry(value))
+
+
+def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
+    """The function of every entry, the shapes broadcast against each other."""
+    parts = [as_expressions(a).entries for a in arrays]
+    return Expressions(np.frompyfunc(function, len(parts), 1)(*parts))
+
+
+def _numbers(function: Callable[..., Any], *arrays: Any) -> Any:
+    if not all(_understood(a) for a in arrays):
+        return NotImplemented
+    return each(function, *map(number_array, arrays))
+
+
+def _truths(function: Callable[..., Any], *arrays: Any) -> Any:
+    if not all(_understood(a) for a in arrays):
+        return NotImplemented
+    for a in map(as_expressions, arrays):
+        if a.entries.size and a.dtype is not Boolean:
+            raise TypeError(f"& | ~ are of truth values; one array holds numbers: {a!r}")
+    return each(function, *arrays)
+
+
+def number_array(value: Any) -> Expressions:
+    """The array, which must hold numbers: truth values do not count by themselves."""
+    a = as_expressions(value)
+    if a.dtype is Boolean:
+        raise TypeError("the array holds truth values; write xp.astype(.., ..) to count with them")
+    return a
+
+
+def _understood(value: Any) -> bool:
+    known = (
+        Expressions,
+        Array,
+        sp.Expr,
+        Boolean,
+        np.ndarray,
+        int,
+        float,
+        Fraction,
+        np.number,
+        np.bool_,
+    )
+    return isinstance(value, known)
+
+
+def _product(a: Any, b: Any) -> Any:
+    if not (_understood(a) and _understood(b)):
+        return NotImplemented
+    x, y = number_array(a), number_array(b)
+    if not (x.ndim and y.ndim):
+        raise TypeError(f"@ needs arrays with axes; the shapes are {x.shape} and {y.shape}")
+    return Expressions(np.matmul(x.entries, y.entries))
+
+
+def _index(key: Any) -> Any:
+    if key is None or key is Ellipsis or isinstance(key, int):
+        return key
+    if isinstance(key, slice):
+        ends = (key.start, key.stop, key.step)
+        return slice(*(None if end is None else int(as_expressions(end)) for end in ends))
+    array = as_expressions(key)
+    if not all(isinstance(e, sp.Integer) for e in array.entries.flat):
+        raise IndexError(f"an axis is indexed by whole numbers, not by {key!r}")
+    return array.entries.astype(int)[()]

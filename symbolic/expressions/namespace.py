@@ -1,0 +1,347 @@
+"""The array API's functions of arrays of SymPy expressions.
+
+Signatures are those of the standard; an argument that it does not have is a ``TypeError``.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.logic.boolalg import Boolean
+
+from .array import Expressions, Length, as_expressions, each, number_array
+
+__all__ = [
+    "abs", "arange", "argsort", "asarray", "astype", "broadcast_to", "ceil", "clip", "concat",
+    "cos", "cosh", "exp", "expand_dims", "expm1", "eye", "float64", "floor", "floor_divide", "inf",
+    "int64", "isin", "log", "log1p", "matmul", "matrix_transpose", "max", "maximum", "mean", "min",
+    "minimum", "moveaxis", "ones", "permute_dims", "pi", "pow", "prod", "remainder", "reshape",
+    "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack", "sum", "tan", "tanh", "where",
+    "zeros",
+]  # fmt: skip
+
+inf = float("inf")
+pi = Expressions(sp.pi)
+float32 = float64 = int32 = int64 = sp.Expr
+length = Length  # what the code has for the length of an axis
+bool = Boolean
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    told = ", ".join(__all__)
+    raise AttributeError(f"arrays of expressions have no function {name!r}; they have {told}")
+
+
+def _numbers(function: Any, *arrays: Any) -> Expressions:
+    return each(function, *map(number_array, arrays))
+
+
+def exp(x: Any, /) -> Expressions:
+    """The exponential; exp(-inf) is 0."""
+    return _numbers(_exp, x)
+
+
+def _exp(x: Any) -> Any:
+    if isinstance(x, sp.Piecewise):
+        return sp.Piecewise(*((_exp(value), condition) for value, condition in x.args))
+    return sp.exp(x)
+
+
+def log(x: Any, /) -> Expressions:
+    """The natural logarithm."""
+    return _numbers(sp.log, x)
+
+
+def log1p(x: Any, /) -> Expressions:
+    """log(1 + x)."""
+    result: Expressions = log(1 + as_expressions(x))
+    return result
+
+
+def expm1(x: Any, /) -> Expressions:
+    """exp(x) − 1."""
+    result: Expressions = exp(x) - 1
+    return result
+
+
+def square(x: Any, /) -> Expressions:
+    """x²."""
+    result: Expressions = as_expressions(x) ** 2
+    return result
+
+
+def pow(x: Any, y: Any, /) -> Expressions:
+    """x to the power y."""
+    result: Expressions = as_expressions(x) ** y
+    return result
+
+
+def cos(x: Any, /) -> Expressions:
+    """The cosine of an angle in radians."""
+    return _numbers(sp.cos, x)
+
+
+def sin(x: Any, /) -> Expressions:
+    """The sine of an angle in radians."""
+    return _numbers(sp.sin, x)
+
+
+def tan(x: Any, /) -> Expressions:
+    """The tangent, sin/cos."""
+    result: Expressions = sin(x) / cos(x)
+    return result
+
+
+def cosh(x: Any, /) -> Expressions:
+    """The hyperbolic cosine."""
+    result: Expressions = (exp(x) + exp(-as_expressions(x))) / 2
+    return result
+
+
+def sinh(x: Any, /) -> Expressions:
+    """The hyperbolic sine."""
+    result: Expressions = (exp(x) - exp(-as_expressions(x))) / 2
+    return result
+
+
+def tanh(x: Any, /) -> Expressions:
+    """The hyperbolic tangent."""
+    return _numbers(sp.tanh, x)
+
+
+def sqrt(x: Any, /) -> Expressions:
+    """The square root of a number >= 0."""
+    return _numbers(sp.sqrt, x)
+
+
+def abs(x: Any, /) -> Expressions:
+    """The absolute value."""
+    return _numbers(sp.Abs, x)
+
+
+def maximum(x: Any, y: Any, /) -> Expressions:
+    """The larger of two numbers, entry by entry."""
+    return _numbers(sp.Max, x, y)
+
+
+def minimum(x: Any, y: Any, /) -> Expressions:
+    """The smaller of two numbers, entry by entry."""
+    return _numbers(sp.Min, x, y)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Expressions:  # noqa: A002 (its names)
+    """x, or the bound that it passes: the smaller of ``max`` and the larger of ``min`` and x."""
+    above = as_expressions(x) if min is None else maximum(x, min)
+    return above if max is None else minimum(above, max)
+
+
+def sign(x: Any, /) -> Expressions:
+    """1 where x > 0, −1 where x < 0, and 0 at 0."""
+    a = as_expressions(x)
+    result: Expressions = astype(a > 0, float64) - astype(a < 0, float64)
+    return result
+
+
+def floor_divide(x: Any, y: Any, /) -> Expressions:
+    """⌊x/y⌋."""
+    quotient: Expressions = as_expressions(x) // as_expressions(y)
+    return quotient
+
+
+def remainder(x: Any, y: Any, /) -> Expressions:
+    """x − y·⌊x/y⌋."""
+    rest: Expressions = as_expressions(x) % as_expressions(y)
+    return rest
+
+
+def floor(x: Any, /) -> Expressions:
+    """The largest integer that is at most x."""
+    return _numbers(sp.floor, x)
+
+
+def ceil(x: Any, /) -> Expressions:
+    """The smallest integer that is at least x."""
+    return _numbers(sp.ceiling, x)
+
+
+def where(condition: Any, x: Any, y: Any, /) -> Expressions:
+    """x where the condition holds, y elsewhere."""
+    truth = as_expressions(condition)
+    if truth.entries.size and truth.dtype is not Boolean:
+        raise TypeError(f"where wants a condition first, and was given numbers: {truth!r}")
+    return each(_chosen, truth, x, y)
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    if condition in (sp.true, sp.false):
+        return x if condition == sp.true else y
+    return sp.Piecewise((x, condition), (y, True))
+
+
+def astype(x: Expressions, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Expressions:  # noqa: ARG001
+    """Truth values as the numbers 1 and 0; other arrays unchanged.
+
+    Numbers as truth values are refused, as is making whole numbers of others.
+    """
+    if dtype is Boolean and x.dtype is not Boolean:
+        raise TypeError("numbers are not truth values; write x != 0")
+    if dtype is Boolean or x.dtype is not Boolean:
+        return x
+    return where(x, 1, 0)
+
+
+def matmul(x: Any, y: Any, /) -> Expressions:
+    """The matrix product; leading axes are broadcast."""
+    product: Expressions = as_expressions(x) @ as_expressions(y)
+    return product
+
+
+def matrix_transpose(x: Expressions, /) -> Expressions:
+    """The last two axes exchanged."""
+    return x.mT
+
+
+def expand_dims(x: Expressions, /, *, axis: int = 0) -> Expressions:
+    """A new axis of length 1."""
+    return Expressions(np.expand_dims(x.entries, axis))
+
+
+def squeeze(x: Expressions, /, axis: Any) -> Expressions:
+    """The array without an axis of length 1."""
+    return Expressions(np.squeeze(x.entries, axis))
+
+
+def permute_dims(x: Expressions, /, axes: Sequence[int]) -> Expressions:
+    """The axes in another order."""
+    return Expressions(np.transpose(x.entries, axes))
+
+
+def moveaxis(x: Expressions, source: Any, destination: Any, /) -> Expressions:
+    """One axis moved, the others in order."""
+    return Expressions(np.moveaxis(x.entries, source, destination))
+
+
+def _reduced(function: Any, x: Expressions, axis: Any, keepdims: Any) -> Expressions:
+    return Expressions(function(number_array(x).entries, axis=axis, keepdims=keepdims))
+
+
+def sum(
+    x: Expressions, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False
+) -> Expressions:
+    """The sum over some axes, or over all."""
+    del dtype
+    return _reduced(np.sum, x, axis, keepdims)
+
+
+def prod(
+    x: Expressions, /, *, axis: Any = None, dtype: Any = None, keepdims: Any = False
+) -> Expressions:
+    """The product over some axes, or over all."""
+    del dtype
+    return _reduced(np.prod, x, axis, keepdims)
+
+
+def mean(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expressions:
+    """The mean over some axes, or over all."""
+    total = sum(x, axis=axis, keepdims=keepdims)
+    count = x.entries.size // builtins.max(total.entries.size, 1)
+    average: Expressions = total / count
+    return average
+
+
+def max(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expressions:
+    """The largest number along some axes, or of all."""
+    return _reduced(np.frompyfunc(sp.Max, 2, 1).reduce, x, axis, keepdims)
+
+
+def min(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expressions:
+    """The smallest number along some axes, or of all."""
+    return _reduced(np.frompyfunc(sp.Min, 2, 1).reduce, x, axis, keepdims)
+
+
+def argsort(
+    x: Expressions, /, *, axis: int = -1, descending: Any = False, stable: Any = True
+) -> Expressions:
+    """The places of whole numbers in ascending order."""
+    del stable
+    if descending or not all(isinstance(e, sp.Integer) for e in x.entries.flat):
+        raise TypeError("argsort puts whole numbers in ascending order")
+    return as_expressions(np.argsort(x.entries.astype(int), axis=axis, kind="stable"))
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Expressions:
+    """The numbers as an array."""
+    del dtype, device, copy
+    if isinstance(obj, list | tuple):
+        return stack([asarray(part) for part in obj]) if obj else Expressions([])
+    return as_expressions(obj)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    lengths = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(int(as_expressions(n)) for n in lengths)
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Expressions:
+    """The array repeated along new axes, and along axes of length 1."""
+    return Expressions(np.broadcast_to(as_expressions(x).entries, _shape(shape)))
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Expressions:
+    """Zeros."""
+    del dtype, device
+    return broadcast_to(0, shape)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Expressions:
+    """Ones."""
+    del dtype, device
+    return broadcast_to(1, shape)
+
+
+def eye(
+    n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Expressions:
+    """The identity matrix."""
+    del dtype, device
+    columns = None if n_cols is None else int(n_cols)
+    return as_expressions(np.eye(int(n_rows), columns, k, dtype=int))
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Expressions:
+    """0, 1, ..., n - 1, or the whole numbers from ``start`` to below ``stop``."""
+    del dtype, device
+    first, last = (0, start) if stop is None else (start, stop)
+    ends = (int(as_expressions(v)) for v in (first, last, step))
+    return as_expressions(np.arange(*ends))
+
+
+def isin(x1: Expressions, x2: Expressions, /, *, invert: Any = False) -> Expressions:
+    """Whether each number is one of the values."""
+    found = each(lambda e: sp.Or(*(sp.Eq(e, v) for v in as_expressions(x2).entries.flat)), x1)
+    absent: Expressions = ~found
+    return absent if invert else found
+
+
+def concat(arrays: Sequence[Any], /, *, axis: Any = 0) -> Expressions:
+    """Arrays one after the other along an axis."""
+    return Expressions(np.concatenate([as_expressions(a).entries for a in arrays], axis=axis))
+
+
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Expressions:
+    """Arrays of one shape along a new axis."""
+    return Expressions(np.stack([as_expressions(a).entries for a in arrays], axis=axis))
+
+
+def reshape(x: Expressions, /, shape: Any, *, copy: Any = None) -> Expressions:
+    """The same entries in row-major order; one length may be -1."""
+    del copy
+    return Expressions(np.reshape(x.entries, _shape(shape)))

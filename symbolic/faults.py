@@ -1,0 +1,160 @@
+"""Whose error it is: an exception that code of attnproof raised is never told as its user's.
+
+A traceback is read from its innermost frame outwards.  Code of the user is what stands in the
+files that are given, and whatever belongs neither to attnproof, nor to Python, nor to a library
+that attnproof calls by itself.
+
+* Below the last frame of attnproof there is code of the user: it raised the error.
+* Code of attnproof raised it on purpose, by ``raise``, where code of the user had called it, or as
+  an error that speaks of what was given: that is a refusal, and the user is to hear it.
+* Otherwise (a ``KeyError`` in a table of ours, an assertion, arrays of our own whose shapes do not
+  fit) it is a fault of attnproof, whatever it was looking at.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from opcode import opmap
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["REPORT", "Fault", "fault_of"]
+
+REPORT = "this is a fault of attnproof, please report it"
+LONG = 20_000  # characters of a traceback that are kept, those at its end
+OURS, THEIRS, LIBRARY = "ours", "theirs", "library"
+LIBRARIES = frozenset({
+    "array_api_compat", "array_api_strict", "flint", "jinja2", "joblib", "latex2mathml",
+    "matplotlib", "mpmath", "numpy", "pydantic", "pydantic_core", "pytest", "_pytest", "pluggy",
+    "rich", "scipy", "sympy", "torch", "typer",
+})  # fmt: skip
+HANDS_ON = ("__torch_function__", "__torch_dispatch__")
+GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # dataclasses are <string>
+FRONT = Path(__file__).resolve().parent.parent
+ROOTS = (
+    tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems"))
+    if (FRONT / "attnproof").is_dir() else (FRONT,)
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An error of attnproof itself: what it was and where, in a line, and its traceback."""
+
+    error: str
+    traceback: str
+
+    @property
+    def told(self) -> str:
+        """The line that a person reads."""
+        return f"internal error of attnproof: {self.error}; {REPORT}"
+
+
+def fault_of(
+    error: BaseException, theirs: Collection[str | Path] = (),
+    refusals: tuple[type[BaseException], ...] = (TypeError, ValueError, ImportError),
+) -> Fault | None:  # fmt: skip
+    """The fault of attnproof that an exception tells of; None if it is its user's to mend.
+
+    ``theirs`` are files that are the user's wherever they stand: a file of the catalogue is judged
+    as anybody's.  ``refusals`` are the types of errors that attnproof raises on purpose of what
+    was given to it; its own types of errors are among them.
+
+    >>> try:
+    ...     {}["left"]
+    ... except KeyError as error:
+    ...     fault_of(error) is None
+    True
+    """
+    if not isinstance(error, Exception):
+        return None  # an interrupt, or code that leaves by sys.exit
+    own = frozenset(str(Path(path).resolve()) for path in theirs)
+    frames = list(_frames(error.__traceback__))
+    whose = [_whose(tb.tb_frame.f_code.co_filename, own) for tb in frames]
+    if whose and whose[-1] == LIBRARY:  # refused by torch itself, to which our tensors hand on
+        through = [LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
+                   for tb, one in zip(frames, whose, strict=True)]  # fmt: skip
+        whose = through if THEIRS in through else whose
+    if _is_theirs(error, frames, whose, own, refusals):
+        return None
+    text = " ".join(str(error).split())
+    told = type(error).__name__ + (f": {text}" if text else "")
+    at = next((tb for tb, one in zip(reversed(frames), reversed(whose), strict=True)
+               if one == OURS), None)  # fmt: skip
+    return Fault(told + (f" ({_place(at)})" if at is not None else ""), traceback_of(error))
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback as Python prints it; of a long one the end."""
+    told = "".join(traceback.format_exception(error))
+    return told if len(told) <= LONG else f"...\n{told[-LONG:]}"
+
+
+def _is_theirs(
+    error: Exception, frames: list[TracebackType], whose: list[str], own: frozenset[str],
+    refusals: tuple[type[BaseException], ...],
+) -> bool:  # fmt: skip
+    last = {one: place for place, one in enumerate(whose)}
+    if OURS not in last:
+        return THEIRS in last or isinstance(error, SyntaxError)
+    if last.get(THEIRS, -1) > last[OURS]:
+        return True
+    if isinstance(error, SyntaxError) and _whose(error.filename or "", own) == THEIRS:
+        return True  # no line of such a file has run
+    innermost = frames[-1]
+    if last[OURS] != len(frames) - 1 or not _on_purpose(innermost):
+        return False
+    if isinstance(error, AssertionError):
+        return False
+    if error.__cause__ is not None and not _speaks(error, refusals):
+        return isinstance(error.__cause__, Exception) and (
+            fault_of(error.__cause__, own, refusals) is None
+        )
+    return THEIRS in last or _speaks(error, refusals)
+
+
+def _speaks(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:
+    """Whether it is a type of error with which attnproof speaks of what it was given."""
+    return isinstance(error, refusals) or type(error).__module__.startswith("attnproof.")
+
+
+def _on_purpose(innermost: TracebackType) -> bool:
+    """Whether a ``raise`` statement stands where the error came from."""
+    code = innermost.tb_frame.f_code.co_code
+    return 0 <= innermost.tb_lasti < len(code) and (
+        code[innermost.tb_lasti] == opmap["RAISE_VARARGS"]
+    )
+
+
+def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
+
+
+@lru_cache(maxsize=4096)
+def _whose(file: str, own: frozenset[str]) -> str:
+    if file.startswith("<"):
+        return LIBRARY if file.startswith(GENERATED) else THEIRS
+    path = Path(file).resolve()
+    if str(path) in own:
+        return THEIRS
+    if any(path.is_relative_to(root) for root in ROOTS):
+        return OURS
+    parts = path.parts
+    for folder in ("site-packages", "dist-packages"):
+        if folder in parts:
+            name = parts[parts.index(folder) + 1]
+            return LIBRARY if name.removesuffix(".py") in LIBRARIES else THEIRS
+    return LIBRARY if path.is_relative_to(sysconfig.get_path("stdlib")) else THEIRS
+
+
+def _place(at: TracebackType) -> str:
+    path = Path(at.tb_frame.f_code.co_filename).resolve()
+    root = ROOTS[0].parent
+    shown = path.relative_to(root) if path.is_relative_to(root) else path.name
+    return f"{shown}, line {at.tb_lineno}"

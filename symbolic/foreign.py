@@ -1,0 +1,178 @@
+"""What symbolic arrays refuse, each with what to write instead.
+
+A statement is one line for all sizes.  Python's own protocols (a loop, ``len``, ``if``, ``float``)
+and the functions of numpy and torch want numbers, or run a different program at each size; what
+they would make of a symbolic array is not what the line says on numbers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+__all__ = ["INSTEAD", "ArrayApiOnly", "hint"]
+
+AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
+NO_ORDER = (
+    "nothing that sorts or looks for a place is a term; state the law for any permutation or index "
+    "map that is given, such as permutation(n)"
+)
+LARGEST = (
+    "xp.maximum(a, b) of two arrays; the largest entry of an axis is no term: state the law for "
+    "any number in its place, or for one with at_least(m, x) assumed"
+)
+SPREAD = (
+    "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
+)  # fmt: skip
+NO_SOLVER = "the inverse B of A as a given, with (A @ B, xp.eye(n)) assumed"
+TRUTHS = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
+
+INSTEAD: dict[str, str] = {
+    "dot": "a @ b", "mm": "a @ b", "bmm": "a @ b", "mv": "a @ b", "vdot": "xp.sum(a * b)",
+    "inner": "xp.sum(a * b, axis=-1)", "vecdot": "xp.sum(a * b, axis=-1)",
+    "outer": "a[:, None] * b[None, :]", "einsum": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
+    "tensordot": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
+    "kron": "xp.reshape(a[:, None, :, None] * b[None, :, None, :], (n * r, m * s))",
+    "cumsum": f"xp.sum of {AT_MOST}", "cumulative_sum": f"xp.sum of {AT_MOST}",
+    "cumprod": f"xp.exp of a sum of logarithms, {AT_MOST}",
+    "prod": "iterate(n, 1, lambda i, y: y * x[i])",
+    "max": LARGEST, "min": LARGEST, "amax": LARGEST, "amin": LARGEST,
+    "var": SPREAD, "std": SPREAD, "average": "xp.sum(w * x, axis=..) / xp.sum(w, axis=..)",
+    "argmax": NO_ORDER, "argmin": NO_ORDER, "sort": NO_ORDER, "argsort": NO_ORDER,
+    "topk": NO_ORDER, "searchsorted": NO_ORDER, "nonzero": NO_ORDER, "unique_values": NO_ORDER,
+    "any": TRUTHS, "all": TRUTHS, "count_nonzero": TRUTHS,
+    "flip": "rows(n, lambda i: x[n - 1 - i])",
+    "roll": "xp.concat((x[n - k:], x[:n - k]))",
+    "repeat": "xp.reshape of xp.broadcast_to(x[:, None], (n, k))",
+    "tile": "xp.reshape of xp.broadcast_to(x[None], (k, n))",
+    "take": "x[table]", "take_along_axis": "rows(n, lambda i: x[i][table[i]])",
+    "gather": "x[table]", "pad": "xp.concat of x and xp.zeros",
+    "diag": "xp.eye(n) * x[:, None]", "diagonal": "rows(n, lambda i: x[i, i])",
+    "trace": "xp.sum(xp.eye(n) * x)",
+    "transpose": "x.mT, or xp.permute_dims(x, axes)",
+    "swapaxes": "x.mT, or xp.permute_dims(x, axes)", "unsqueeze": "x[..., None]",
+    "concatenate": "xp.concat", "hstack": "xp.concat", "vstack": "xp.concat", "cat": "xp.concat",
+    "split": "slices, x[:m] and x[m:]", "unstack": "x[0], x[1], ..",
+    "linspace": "start + step * xp.arange(n)", "meshgrid": "x[:, None] and y[None, :]",
+    "empty": "xp.zeros, or a given of any numbers: real(n)",
+    "empty_like": "xp.zeros_like, or a given of any numbers: real(n)",
+    "round": "xp.floor(x + 0.5), which rounds halves up",
+    "rint": "xp.floor(x + 0.5), which rounds halves up",
+    "trunc": "xp.sign(x) * xp.floor(xp.abs(x))",
+    "log2": "xp.log(x) / xp.log(2)", "log10": "xp.log(x) / xp.log(10)",
+    "exp2": "2.0 ** x", "sigmoid": "1 / (1 + xp.exp(-x))",
+    "logaddexp": "xp.log(xp.exp(a) + xp.exp(b))",
+    "softmax": "softmax(x) of attnproof", "hypot": "xp.sqrt(a ** 2 + b ** 2)",
+    "reciprocal": "1 / x", "copysign": "xp.sign(y) * xp.abs(x)",
+    "linalg": NO_SOLVER, "inv": NO_SOLVER, "solve": NO_SOLVER,
+    "norm": "xp.sqrt(xp.sum(x ** 2, axis=..))", "vector_norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
+    "nan": "no term: state where the line has a value", "isnan": "nothing: a term is never NaN",
+    "isfinite": "~(x == -xp.inf)", "isinf": "x == -xp.inf",
+    "power": "x ** y", "absolute": "xp.abs(x)", "mod": "x % y", "true_divide": "x / y",
+    "divide": "x / y", "multiply": "x * y", "mul": "x * y", "div": "x / y", "sub": "x - y",
+    "negative": "-x", "neg": "-x", "invert": "~mask", "bitwise_and": "a & b",
+    "bitwise_or": "a | b", "array": "xp.stack((a, b)), or rows(n, lambda i: ..)",
+}  # fmt: skip
+
+
+def hint(name: str) -> str:
+    """What to write instead of a function of that name, as the end of a sentence."""
+    from . import namespace
+
+    if name in namespace.__all__:
+        return f"write xp.{name}(..) with xp = array_namespace(x) from array_api_compat"
+    if name in INSTEAD:
+        return f"write {INSTEAD[name]}"
+    return f"symbolic arrays have {', '.join(namespace.__all__)}"
+
+
+LOOP = (
+    "a symbolic array has no entries to go through: a loop would run once and for all sizes.  "
+    "Write xp.sum(x, axis=0) for sum(x), rows(n, lambda i: ..) for a list, iterate(n, start, step) "
+    "for a loop, and x[0], x[1] where a row is meant"
+)
+NUMBER = (
+    "a symbolic array is no Python number: write xp.sqrt(x) for math.sqrt(x), xp.floor(x) for "
+    "int(x) of x >= 0, and rows(n, ..) or iterate(n, ..) for range(n)"
+)
+REFUSED = {
+    ("__iter__", "__reversed__"): LOOP,
+    ("__len__", "__length_hint__"): (
+        "the length of a symbolic array is a term: write x.shape[0] for len(x), x.ndim for "
+        "len(x.shape)"
+    ),
+    ("__contains__",): (
+        "whether a number is in a symbolic array is no truth value: write xp.isin(x, table), or "
+        "compare, x == a"
+    ),
+    ("__bool__",): (
+        "a symbolic array has no truth value, so no if, and, or, not, min, max or chain a < b < c: "
+        "write xp.where(condition, a, b), & | ~, xp.minimum, xp.maximum, (a < b) & (b < c)"
+    ),
+    ("__float__", "__int__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__",
+     "__ceil__"): NUMBER,
+    ("__setitem__", "__delitem__"): (
+        "a symbolic array cannot be changed: write xp.where(xp.arange(n) == i, value, x) for "
+        "x[i] = value, and xp.concat for a slice"
+    ),
+    ("__divmod__", "__rdivmod__"): "divmod of symbolic arrays: write x // y and x % y",
+    ("__lshift__", "__rlshift__", "__rshift__", "__rrshift__"): (
+        "shifts of symbolic arrays: write x * 2 ** k and x // 2 ** k"
+    ),
+    ("__array__", "__buffer__", "__dlpack__", "__dlpack_device__"): (
+        "numpy and torch would take a symbolic array for one object and compute nothing with it: "
+        "write xp.stack((a, b)) for np.array([a, b]), and xp = array_namespace(x) from "
+        "array_api_compat for np"
+    ),
+}  # fmt: skip
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "true_divide": operator.truediv, "power": operator.pow,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+
+
+class ArrayApiOnly:
+    """Refuses Python's protocols and the functions of other libraries."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, *_: Any) -> NoReturn:
+        name = str(getattr(func, "__name__", "this function")).strip("_")
+        raise TypeError(f"torch.{name} was given a symbolic array; {hint(name)}")
+
+    def __array_function__(self, func: Any, *_: Any) -> NoReturn:
+        name = str(getattr(func, "__name__", "this function"))
+        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """A number of numpy's stands before an operator as Python's do; nothing else is numpy's."""
+        name = str(ufunc.__name__)
+        scalar = len(inputs) == 2 and type(inputs[0]).__module__ == "numpy"
+        if method == "__call__" and not options and scalar and name in OPERATORS:
+            if inputs[0].shape == () and hasattr(inputs[0], "item"):
+                return OPERATORS[name](inputs[0].item(), inputs[1])
+            raise TypeError(
+                f"an array of numpy meets a symbolic one in numpy.{name}; say it in symbols, with "
+                "numbers, xp.arange, xp.stack and rows, or name it as a given"
+            )
+        raise TypeError(f"numpy.{name} was given a symbolic array; {hint(name)}")
+
+
+def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
+    def refused(*_: Any, **__: Any) -> NoReturn:
+        raise TypeError(why)
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = f"Refused: {why}."
+    return refused
+
+
+for _names, _why in REFUSED.items():
+    for _name in _names:
+        setattr(ArrayApiOnly, _name, _refuse(_name, _why))

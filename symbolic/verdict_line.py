@@ -1,0 +1,90 @@
+"""The line of a verdict: its word, how it is known, and every condition under which it holds.
+
+Whatever prints "proved" (terminal, pages, cards, checks of code, JUnit) makes its line here, so
+that no condition can be left out of one of them.  Plain data in, text out:
+
+    verdict[, how], for RANGES, if HYPOTHESES, where READINGS
+
+=========  ===================================================================================
+kind       what it limits
+=========  ===================================================================================
+``for``    lengths: ``n ≥ 2``, ``n ≤ 8·H``, ``n mod 7 ≠ 0``, ``B = 3``
+``if``     values: ``x ≠ 0``, ``scores stay above −10⁴``, ``every row of M keeps a key``
+``where``  what was read as what: ``the buffer flag is True, as it was found``
+=========  ===================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+__all__ = ["Condition", "Kind", "clauses", "joined", "verdict_line"]
+
+Kind = Literal["for", "if", "where"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a verdict: a phrase that follows "for", "if" or "where".
+
+    ``of`` names the conclusion that it limits, where a statement has several; empty: all of them.
+    Raises ``ValueError`` for a kind that there is not, or a phrase that is empty.
+    """
+
+    text: str
+    kind: Kind = "if"
+    of: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind) or not self.text.strip():
+            kinds = ", ".join(get_args(Kind))
+            raise ValueError(f"wanted a phrase and one of {kinds}; got {self.text!r}, {self.kind}")
+
+    @property
+    def phrase(self) -> str:
+        """The condition, with the conclusion that it limits."""
+        return f"{self.text} (for {self.of})" if self.of else self.text
+
+
+def verdict_line(
+    verdict: str, conditions: Iterable[Condition | str] = (), *, how: str = ""
+) -> str:
+    """The line of a verdict; a condition that is a plain string follows "if".
+
+    Conditions keep their order within a kind; each is said once.
+
+    >>> verdict_line("proved", ["x ≠ 0", Condition("n ≥ m", "for")], how="12 kernel steps")
+    'proved, 12 kernel steps, for n ≥ m, if x ≠ 0'
+    """
+    return ", ".join((verdict, *([how] if how else ()), *clauses(conditions)))
+
+
+def clauses(conditions: Iterable[Condition | str]) -> list[str]:
+    """One clause for each kind that occurs: "for ..", "if ..", "where ..".
+
+    >>> clauses(["a ≠ 0", "b ≠ 0", Condition("the mask is causal", "where")])
+    ['if a ≠ 0 and b ≠ 0', 'where the mask is causal']
+    """
+    told: dict[str, dict[str, None]] = {kind: {} for kind in get_args(Kind)}
+    for one in conditions:
+        condition = Condition(one) if isinstance(one, str) else one
+        told[condition.kind].setdefault(condition.phrase)
+    return [f"{kind} {joined(tuple(phrases))}" for kind, phrases in told.items() if phrases]
+
+
+def joined(phrases: Sequence[str]) -> str:
+    """Phrases in a row: "a, b and c"; with semicolons where a phrase has a comma itself.
+
+    >>> joined(["a ≠ 0", "b ≠ 0", "n ≥ 2"])
+    'a ≠ 0, b ≠ 0 and n ≥ 2'
+    >>> joined(["for all x, y: x·y = 1", "n ≥ 2"])
+    'for all x, y: x·y = 1; and n ≥ 2'
+    """
+    *first, last = phrases
+    if not first:
+        return last
+    if any("," in phrase or " and " in phrase for phrase in phrases):
+        return f"{'; '.join(first)}; and {last}"
+    return f"{', '.join(first)} and {last}"

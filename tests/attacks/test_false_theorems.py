@@ -1,0 +1,53 @@
+"""False statements that once came out proved, and what they have in common with others."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options, check
+from attnproof.records import BrokenFile
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.decision import ClaimDecision, Decision
+from benchmarks import false_statements
+from benchmarks.false_statements import judged, mutated
+
+HERE = Path(__file__).parent / "theorems"
+FILES = sorted((HERE / "false").glob("*.py"))
+COUNT, PARTS = 500, 4
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_false_statement_is_not_proved(path: Path) -> None:
+    catalogue = load_catalogue((HERE,))
+    found = {entry.source.path: entry for entry in catalogue.entries}
+    if path not in found:
+        assert path in {broken.source.path for broken in catalogue.broken}
+        return
+    entry = found[path]
+    record = check(entry.theorem, entry.source, Options(numeric=False))
+    assert isinstance(record, BrokenFile) or (record.verdict != "proved" and not record.ok)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_mutant_that_numpy_finds_false_is_proved(part: int) -> None:
+    false = 0
+    for path, mutant in islice(mutated(seed=7), part, None, PARTS):
+        verdict = judged(path, mutant)
+        assert not (verdict.false and verdict.outcome == "proved"), str(verdict)
+        false += bool(verdict.false)
+        if false == COUNT // PARTS:
+            break
+    assert false == COUNT // PARTS
+
+
+def test_a_prover_that_believes_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack can succeed: it finds what a careless prover lets through."""
+    proved = Decision((ClaimDecision("", equal(1, 1), "proved"),))
+    monkeypatch.setattr(false_statements, "decide", lambda *_, **__: proved)
+    found = (judged(path, mutant) for path, mutant in mutated(seed=7))
+    caught = next(verdict for verdict in found if verdict.false)
+    assert caught.outcome == "proved"

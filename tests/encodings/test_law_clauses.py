@@ -1,0 +1,270 @@
+"""Every clause of a law is in its formula: an encoding that breaks one alone is not said to obey.
+
+A row names a law, a clause of its words, and the smallest encoding that was thought of which keeps
+the other clauses and breaks this one.  What is said of it stands beside; it is never "proved".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+from array_api_compat import array_namespace as of
+
+from attnproof import Encoding, at_least, hypothesis, positive, real
+from attnproof.card_page import reasons
+from attnproof.cells import decided
+from attnproof.laws import LAWS
+
+LAW = {law.id: law for law in LAWS}
+WITNESS, OPEN, IDLE = "refuted", "undecided", "does not apply"
+Hook = Callable[..., Any]
+
+
+def breaking(**body: Any) -> type[Encoding]:
+    """An encoding with these hooks and attributes; ``given`` declares no parameters."""
+    return type("Breaking", (Encoding,), {"__doc__": "A small encoding.", **body})
+
+
+def biased(bias: Hook, **body: Any) -> type[Encoding]:
+    """One that adds bias(m, n) to the scores."""
+    return breaking(bias=lambda _, m, n: bias(m, n), **body)
+
+
+def masked(sees: Hook, **body: Any) -> type[Encoding]:
+    """One whose queries at m see the keys at n with sees(m, n)."""
+    return breaking(sees=lambda _, m, n: sees(m, n), **body)
+
+
+def related(relate: Hook, **body: Any) -> type[Encoding]:
+    """One that adds relate(q, k, m, n) to q·k."""
+    return breaking(relate=lambda _, q, k, m, n: relate(q, k, m, n), **body)
+
+
+def added(add: Hook, **body: Any) -> type[Encoding]:
+    """One that adds add(p) to each feature of the token at p."""
+    return breaking(add=lambda e, p: add(p)[..., None] * of(p).ones((e.width,)), **body)
+
+
+def turned(factor: Hook, hook: str = "turn") -> type[Encoding]:
+    """One that multiplies queries, keys or both at p by factor(p)."""
+    return breaking(**{hook: lambda _, x, p: x * factor(p)[..., None]})
+
+
+def read(value: Hook, **body: Any) -> type[Encoding]:
+    """One that reads value(v, m, n) for the value v at n."""
+    return breaking(value=lambda _, v, m, n: value(v, m[..., None], n[..., None]), **body)
+
+
+def scored(scores: Hook, **body: Any) -> type[Encoding]:
+    """One with scores of its own."""
+    return breaking(scores=lambda _, Q, K, m, n: scores(Q, K, m, n), **body)
+
+
+def total(x: Any) -> Any:
+    """The sum of the last axis."""
+    return of(x).sum(x, axis=-1)
+
+
+def crossed(Q: Any, K: Any, m: Any, n: Any) -> Any:
+    """q·k less the sum of the query's products: the other keys enter."""
+    del m, n
+    scores = Q @ K.mT
+    return scores - of(Q).sum(scores, axis=-1, keepdims=True)
+
+
+def wave(x: Any) -> Any:
+    """A number that is 0 at whole numbers and at their halves."""
+    xp = of(x)
+    return xp.sin(2 * xp.pi * x) ** 2
+
+
+ROWS: list[tuple[str, str, type[Encoding], str]] = [
+    ("relative", "the position of the key counts as the query's", biased(lambda m, n: n + 0 * m),
+     WITNESS),
+    ("relative", "whatever the contents", related(lambda q, k, m, n: total(q * k) * m + 0 * n),
+     WITNESS),
+    ("relative", "not at shifts by whole numbers alone", biased(lambda m, n: wave(m) + 0 * n),
+     WITNESS),
+    ("relative", "what is seen, too", masked(lambda m, n: n <= 0 * m), WITNESS),
+    ("relative", "in every coordinate", biased(
+        lambda m, n: m[..., 0] - n[..., 0] + m[..., 1] + 0 * n[..., 1], axes=2), WITNESS),
+    ("relative", "no other token enters", scored(crossed, together=True), IDLE),
+    ("relative", "no other position enters", biased(
+        lambda m, n: of(n).sum(of(n).abs(m - n), axis=-1, keepdims=True) + 0 * n), IDLE),
+    ("even", "for all positions", biased(lambda m, n: m - n), WITNESS),
+    ("even", "for all contents", related(lambda q, k, m, n: total(q) * (m - n) + 0 * total(k)),
+     WITNESS),
+    ("even", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
+    ("even", "in every coordinate", biased(
+        lambda m, n: of(m).abs(m[..., 0] - n[..., 0]) + m[..., 1] - n[..., 1], axes=2), WITNESS),
+    ("even", "the scores are what is looked at", read(lambda v, m, n: v * (m - n)), IDLE),
+    ("odd", "for all positions", biased(lambda m, n: m * m - n), WITNESS),
+    ("odd", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
+    ("odd", "for all contents", related(
+        lambda q, k, m, n: total(q * q) + 0 * (m + n) + 0 * total(k)), WITNESS),
+    ("tells-before-from-after", "at one distance", biased(lambda m, n: (m - n) ** 2), WITNESS),
+    ("tells-before-from-after", "by its place, not by the query's", biased(lambda m, n: m + 0 * n),
+     WITNESS),
+    ("falls-with-distance", "at any distance, not at whole ones alone", biased(
+        lambda m, n: 5 * wave(m - n) - of(m).abs(m - n)), WITNESS),
+    ("falls-with-distance", "the key where the query is", biased(
+        lambda m, n: of(m).where(m == n, -1, 0)), WITNESS),
+    ("falls-with-distance", "for all contents", related(
+        lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)), WITNESS),
+    ("falls-with-distance", "the nearer is seen where the farther is", masked(
+        lambda m, n: n + 2 <= m), WITNESS),
+    ("falls-with-distance", "what is seen falls", biased(
+        lambda m, n: m - n, sees=lambda _, m, n: n <= m), WITNESS),
+    ("falls-with-distance", "along every line", biased(
+        lambda m, n: of(m).abs(m[..., 1] - n[..., 1]) - of(m).abs(m[..., 0] - n[..., 0]), axes=2),
+     WITNESS),
+    ("stays-under-envelope", "after the query, too", biased(
+        lambda m, n: of(m).maximum(0 * (m - n), n - m)), WITNESS),
+    ("stays-under-envelope", "wherever the key is seen", biased(
+        lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m), WITNESS),
+    ("stays-under-envelope", "for all contents", related(
+        lambda q, k, m, n: -total(q * k) + 0 * (m + n)), WITNESS),
+    ("translation", "the scores", biased(lambda m, n: m * n), WITNESS),
+    ("translation", "the values", read(lambda v, m, n: v + n + 0 * m), WITNESS),
+    ("translation", "what is seen", masked(lambda m, n: n <= 2 * m), WITNESS),
+    ("translation", "whole positions that do not follow each other", read(
+        lambda v, m, n: v * (1 + of(n).maximum(0 * n, total(n[..., 0])[:, None, None] - n)) + 0 * m,
+        whole=True), WITNESS),
+    ("sees-order", "positions, and not contents", related(
+        lambda q, k, m, n: total(q * k * k) + 0 * (m + n)), WITNESS),
+    ("sees-order", "the order, and not the number of tokens", scored(
+        lambda Q, K, *_: Q @ K.mT * K.shape[0]), WITNESS),
+    ("travels-with-tokens", "scores by position, not by place", scored(
+        lambda Q, K, *_: Q @ K.mT + of(Q).arange(K.shape[0])), WITNESS),
+    ("travels-with-tokens", "values by position, not by place", read(
+        lambda v, m, n: v * of(v).arange(v.shape[1])[None, :, None] + 0 * (m + n)), WITNESS),
+    ("independent-of-length", "not of the contents of others", scored(crossed), WITNESS),
+    ("independent-of-length", "not of the positions of others", biased(
+        lambda m, n: of(n).sum(n, axis=-1, keepdims=True) + 0 * (m + n)), WITNESS),
+    ("independent-of-length", "not of how many they are", scored(
+        lambda Q, K, *_: Q @ K.mT / K.shape[0]), WITNESS),
+    ("independent-of-length", "not of a number that it is told", breaking(
+        length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count), WITNESS),
+    ("acts-on-scores", "on the scores, not on the values", read(lambda v, m, n: v * (m - n)),
+     WITNESS),
+    ("acts-on-scores", "positions, and not contents", related(
+        lambda q, k, m, n: total(q * q * k) + 0 * (m + n)), WITNESS),
+    ("leaves-values", "none is made longer", read(lambda v, m, n: 2 * v + 0 * (m + n)), WITNESS),
+    ("leaves-values", "nothing is added to the input", added(lambda p: p), WITNESS),
+    ("linear-shift", "for all p, with one matrix", added(lambda p: p * p), WITNESS),
+    ("linear-shift", "of queries", turned(lambda p: 1 + p * p, "query"), WITNESS),
+    ("linear-shift", "of keys", turned(lambda p: 1 + p * p, "key"), WITNESS),
+    ("composes", "of queries", turned(lambda p: 1 + p, "query"), WITNESS),
+    ("composes", "of keys", turned(lambda p: 1 + p, "key"), WITNESS),
+    ("identity-at-zero", "of queries", turned(lambda p: 2 + p, "query"), WITNESS),
+    ("identity-at-zero", "of keys", turned(lambda p: 2 + p, "key"), WITNESS),
+    ("keeps-norms", "of queries", turned(lambda p: 1 + p * p, "query"), WITNESS),
+    ("keeps-norms", "of keys", turned(lambda p: 1 + p * p, "key"), WITNESS),
+    ("keeps-norms", "of tokens that are scored", breaking(
+        turn=lambda _, x, p: -x + 0 * p[..., None],
+        scores=lambda _, Q, K, m, n: Q @ K.mT * m[:, None] * n[None]), IDLE),
+    ("keeps-dot-products", "at every position", turned(lambda p: of(p).exp(p), "key"), WITNESS),
+    ("commutes-with-projections", "of queries", breaking(
+        query=lambda e, q, p: q * of(q).arange(e.width) + 0 * p[..., None]), WITNESS),
+    ("commutes-with-projections", "of keys", breaking(
+        key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]), WITNESS),
+    ("key-can-be-moved", "without knowing where it was", turned(lambda p: 1 + p * p), WITNESS),
+    ("key-can-be-moved", "it moves at all", turned(lambda p: 1 + p, "query"), IDLE),
+    ("unique", "however large", added(lambda p: p % 1000), OPEN),
+    ("unique", "in every coordinate", added(lambda p: p[..., 0], axes=2), WITNESS),
+    ("unique", "what tells them apart is used", biased(
+        lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT), IDLE),
+    ("bounded", "what is added", added(lambda p: p), WITNESS),
+    ("bounded", "queries", turned(lambda p: p, "query"), WITNESS),
+    ("bounded", "keys", turned(lambda p: p, "key"), WITNESS),
+    ("bounded", "what is added to the scores", biased(lambda m, n: m - n), WITNESS),
+    ("bounded", "the values", read(lambda v, m, n: v * (m - n)), WITNESS),
+    ("bounded", "for any number of tokens", biased(
+        lambda m, n: of(n).sum(of(n).sin(n) ** 2, axis=-1, keepdims=True) + 0 * (m + n),
+        together=True), OPEN),
+    ("bounded", "by place, for any number of tokens", scored(
+        lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True), OPEN),
+    ("continuous", "the scores", biased(lambda m, n: (m - n) // 1), WITNESS),
+    ("continuous", "keys", turned(lambda p: p // 1, "key"), OPEN),
+    ("continuous", "queries", turned(lambda p: p // 1, "query"), OPEN),
+    ("continuous", "values", read(lambda v, m, n: v * ((m - n) // 1)), OPEN),
+    ("continuous", "the scores, beside a mask", biased(
+        lambda m, n: (m - n) // 1, sees=lambda _, m, n: n <= m), WITNESS),
+    ("mask-continuous", "where the mask begins", masked(lambda m, n: n <= m), WITNESS),
+    ("mask-continuous", "beside continuous scores", biased(
+        lambda m, n: m - n, sees=lambda _, m, n: n <= m), WITNESS),
+    ("defined-beyond", "at every natural number, the scores", biased(
+        lambda m, n: of(m).log(5 - m) + 0 * n), OPEN),
+    ("defined-beyond", "the values", read(lambda v, m, n: v / (n - 3) + 0 * m), OPEN),
+    ("defined-beyond", "of tokens at different places", biased(
+        lambda m, n: of(m).sqrt(-((m - n) ** 2))), OPEN),
+    ("defined-beyond", "what is seen", masked(lambda m, n: of(m).sqrt(5 - m) >= 0 * n), OPEN),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("law", "clause", "kind", "verdict"), ROWS, ids=[f"{law}: {told}" for law, told, _, _ in ROWS]
+)
+def test_what_breaks_a_clause_is_not_said_to_obey(
+    law: str, clause: str, kind: type[Encoding], verdict: str
+) -> None:
+    cell = decided(kind, LAW[law], limit_seconds=1.0)
+    assert cell.verdict == verdict, f"{clause}: {cell.why}"
+
+
+class Supposed(Encoding):
+    """c (m − n) is added, c at least 1: without a bound, and even where c is 0 alone."""
+
+    given: ClassVar[dict[str, Any]] = {"c": real()}
+
+    def bias(self, m: Any, n: Any) -> Any:
+        return self.c * (m - n)
+
+    @hypothesis("c is at least 1")
+    def large(self) -> list[Any]:
+        return [at_least(self.c, 1)]
+
+
+class NeverTrue(Supposed):
+    """The same, supposed what no number obeys."""
+
+    @hypothesis("the square of c is below 0")
+    def large(self) -> list[Any]:
+        return [at_least(-1 - self.c**2, 0)]
+
+
+class Balanced(Supposed):
+    """The same with c = 0, where it adds nothing, together with c = 0 in other words."""
+
+    @hypothesis("c and its square are 0")
+    def large(self) -> list[Any]:
+        return [(self.c**2 + abs(self.c), 0)]
+
+
+def test_a_counterexample_obeys_what_the_author_supposed() -> None:
+    cell = decided(Supposed, LAW["even"])
+    assert (cell.verdict, cell.under, cell.obeyed) == ("refuted", (), ("c is at least 1",))
+    assert "even if c is at least 1" in list(reasons(cell))
+    assert decided(Supposed, LAW["bounded"]).obeyed == ("c is at least 1",)
+
+
+def test_what_breaks_the_hypothesis_alone_refutes_nothing() -> None:
+    cell = decided(Balanced, LAW["even"], limit_seconds=0.5)
+    assert cell.verdict in ("proved", "undecided")
+    assert cell.under == ("c and its square are 0",)
+    assert cell.needed is not None
+    cell = decided(Balanced, LAW["bounded"], limit_seconds=0.5)
+    assert (cell.verdict, cell.under) == ("undecided", ("c and its square are 0",))
+    assert "without it" in cell.why
+
+
+def test_a_hypothesis_that_nothing_obeys_is_told_and_not_tried() -> None:
+    cell = decided(NeverTrue, LAW["even"])
+    assert (cell.verdict, cell.under) == ("refuted", ())
+    assert "no values are known that obey it: the square of c is below 0" in cell.why
+
+
+def test_every_law_has_its_clauses_here() -> None:
+    assert {law for law, *_ in ROWS} == set(LAW)

@@ -1,0 +1,524 @@
+"""One line on numpy and on symbols: the same numbers, or a refusal that says what to write."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from array_api_compat import array_namespace
+from array_api_compat import numpy as xnp
+
+from attnproof.symbolic import AxisMismatch, boolean, index_below, natural, permutation, real, sizes
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.evaluate import Evaluator
+from attnproof.symbolic.ranges import open_ranges
+
+n, m = sizes("n m")
+GIVEN = {
+    "X": real(n, m), "Y": real(n, m), "x": real(n), "y": real(m), "a": real(), "T": real(n, m, 2),
+    "M": boolean(n, m), "s": permutation(n), "F": real(n, 4), "P": real(2 * m),
+}  # fmt: skip
+SYMBOLS: dict[str, Any] = {name: given.named(name) for name, given in GIVEN.items()} | {
+    "n": n, "m": m, "xp": xp,
+}  # fmt: skip
+
+
+def concrete(rows: int, columns: int) -> dict[str, Any]:
+    """Numbers with zeros, ties and negatives, halves and wholes."""
+    random = np.random.default_rng(rows * 10 + columns)
+    lengths = {"n": rows, "m": columns}
+    values: dict[str, Any] = {"xp": xnp, **lengths}
+    for name, given in GIVEN.items():
+        shape = Evaluator(np, lengths, {}).lengths(given.named(name).term)
+        if given.kind == "boolean":
+            values[name] = random.integers(0, 2, shape) == 1
+        elif given.kind == "permutation":
+            values[name] = random.permutation(rows)
+        else:
+            values[name] = random.integers(-4, 5, shape) / 2
+    return values
+
+
+SAME = [
+    "+X",
+    "-X",
+    "abs(X)",
+    "X.T",
+    "X.mT @ X",
+    "X ** 2.0",
+    "X ** 0",
+    "(X * X) ** 0.5",
+    "2 ** x",
+    "(X * X + 1) ** 1.5",
+    "(X * X + 1) ** -0.5",
+    "X // 2",
+    "X % 2",
+    "X % -1.5",
+    "X // -1.5",
+    "7 // (X * X + 1)",
+    "7 % (X * X + 1)",
+    "1 - X",
+    "1 / (X * X + 1)",
+    "np.float64(2) * X",
+    "np.float32(0.1) * X",
+    "np.int64(3) + X",
+    "np.float64(2) < X",
+    "X < np.float64(2)",
+    "np.float64(2) ** x",
+    "(X > 0) & (X < 2)",
+    "(X > 0) | M",
+    "(X > 0) ^ M",
+    "M == (X > 0)",
+    "M != (X > 0)",
+    "X != Y",
+    "T @ xp.ones((2,))",
+    "x @ xp.permute_dims(T, (2, 0, 1))",
+    "T @ T.mT",
+    "x @ X",
+    "X @ y",
+    "x @ x",
+    "X[-1]",
+    "X[:, -1]",
+    "X[0]",
+    "X[:, 0]",
+    "X[..., 0]",
+    "X[None, ..., 0]",
+    "X[:-1]",
+    "X[1:]",
+    "X[:n]",
+    "X[0:n]",
+    "F[:, :-3]",
+    "F[:, 1:-1]",
+    "F[:, -3:]",
+    "F[:, ::2]",
+    "F[:, 1::2]",
+    "F[:, ::3]",
+    "F[:, 1:4:2]",
+    "P[: 2 * m // 2]",
+    "P[m:]",
+    "P[::2]",
+    "P[1::2]",
+    "P[xp.arange(2 * m) // 2]",
+    "y[xp.arange(2 * m) // 2]",
+    "y[xp.arange(2 * m) % m]",
+    "X[:, xp.arange(2 * m) // 2]",
+    "X[s]",
+    "X[s][:, 0]",
+    "X[s, 0]",
+    "X[0, :]",
+    "X[s[s]]",
+    "X[xp.arange(n)]",
+    "X[n - 1 - xp.arange(n)]",
+    "F[:, 3 - xp.arange(4)]",
+    "T[:, :, -1]",
+    "T[..., 1:]",
+    "T[0, ..., 1]",
+    "x[s[0]]",
+    "xp.eye(n)",
+    "xp.eye(n, m)",
+    "xp.eye(n, k=1)",
+    "xp.eye(n, m, k=-2)",
+    "xp.eye(3, k=-1) @ xp.ones(3)",
+    "xp.arange(n)",
+    "xp.arange(2, 5)",
+    "xp.arange(5, 2, -1)",
+    "xp.arange(0, 7, 3)",
+    "xp.arange(1, n + 1)",
+    "xp.arange(n, n + m)",
+    "xp.arange(0, 2 * m, 2)",
+    "xp.arange(m, 0, -1)",
+    "xp.zeros((n, 2))",
+    "xp.ones(n)",
+    "xp.full((2, m), 3)",
+    "xp.zeros_like(X)",
+    "xp.ones_like(X)",
+    "xp.full_like(X, 2)",
+    "xp.ones_like(M)",
+    "xp.zeros(n, dtype=X.dtype)",
+    "xp.sum(X)",
+    "xp.sum(X, axis=-1)",
+    "xp.sum(X, axis=(0, 1))",
+    "xp.sum(T, axis=(0, -1))",
+    "xp.sum(X, keepdims=True)",
+    "xp.sum(T, axis=(2, 0), keepdims=True)",
+    "xp.mean(X)",
+    "xp.mean(T, axis=(0, 2))",
+    "xp.mean(T, axis=-2, keepdims=True)",
+    "xp.sum(X, axis=())",
+    "xp.concat((X, Y))",
+    "xp.concat((X, Y), axis=-1)",
+    "xp.concat((X,))",
+    "xp.concat((X, x), axis=None)",
+    "xp.concat([M, ~M])",
+    "xp.stack((X, Y), axis=-1)",
+    "xp.stack((X, Y), axis=1)",
+    "xp.stack((X,))",
+    "xp.squeeze(X[None], axis=0)",
+    "xp.squeeze(X[None, :, None], axis=(0, 2))",
+    "xp.expand_dims(X, axis=-1)",
+    "xp.expand_dims(X, axis=1)",
+    "xp.permute_dims(T, (2, 0, 1))",
+    "xp.permute_dims(T, (-1, 0, 1))",
+    "xp.moveaxis(T, 0, -1)",
+    "xp.moveaxis(T, (0, 1), (-1, 0))",
+    "xp.moveaxis(T, (2, 0), (0, 1))",
+    "xp.matrix_transpose(T)",
+    "xp.matmul(X, X.mT)",
+    "xp.reshape(X, (n * m,))",
+    "xp.reshape(X, (-1,))",
+    "xp.reshape(T, (n, -1))",
+    "xp.reshape(T, (-1, 2))",
+    "xp.reshape(P, (m, 2))",
+    "xp.reshape(P, (2, m))",
+    "xp.reshape(P, (2, -1))",
+    "X.reshape(m, n)",
+    "X.reshape((m * n,))",
+    "X.reshape(-1)",
+    "xp.astype(M, X.dtype) + 1",
+    "xp.astype(X, xp.float64)",
+    "xp.astype(xp.arange(n), xp.int64)",
+    "xp.astype(X, xp.bool)",
+    "xp.astype(M, xp.int64)",
+    "xp.astype(M, xp.bool)",
+    "xp.astype(M, int) * 2",
+    "xp.astype(xp.floor(X), int)",
+    "xp.astype(X // 1, xp.int64)",
+    "xp.where(M, X, Y)",
+    "xp.where(M, X, 0)",
+    "xp.where(M, X > 0, Y > 0)",
+    "xp.where(X > 0, X, -xp.inf)",
+    "xp.maximum(X, 0 * X)",
+    "xp.minimum(X, Y)",
+    "xp.clip(X, -1, 1)",
+    "xp.clip(X, 1, -1)",
+    "xp.clip(X, min=0)",
+    "xp.clip(X, max=0)",
+    "xp.clip(X, Y, Y + 1)",
+    "xp.sign(X)",
+    "xp.floor(X)",
+    "xp.ceil(X)",
+    "xp.square(X)",
+    "xp.exp(X)",
+    "xp.log(X * X + 1)",
+    "xp.pow(X * X + 1, Y)",
+    "xp.floor_divide(X, Y * Y + 1)",
+    "xp.remainder(X, Y * Y + 1)",
+    "xp.remainder(X, -1 - Y * Y)",
+    "xp.isin(xp.arange(n), s[:1])",
+    "xp.isin(X, x)",
+    "xp.isin(X, x, invert=True)",
+    "xp.tril(X)",
+    "xp.triu(X, k=1)",
+    "xp.tril(X, k=-1)",
+    "xp.tril(M)",
+    "xp.add(X, Y)",
+    "xp.subtract(X, Y)",
+    "xp.multiply(X, Y)",
+    "xp.divide(X, Y * Y + 1)",
+    "xp.negative(X)",
+    "xp.less(X, Y)",
+    "xp.greater_equal(X, Y)",
+    "xp.not_equal(X, Y)",
+    "xp.logical_and(M, X > 0)",
+    "xp.logical_xor(M, X > 0)",
+    "xp.logical_not(M)",
+    "xp.broadcast_to(x[:, None], (n, m))",
+    "xp.broadcast_to(y, (3, n, m))",
+    "xp.sum(X[1:])",
+    "xp.sum(F[:, 4:])",
+    "F[:, 4:]",
+    "xp.sum(X, axis=0) / n",
+    "X / m ** 0.5",
+    "(n * m) // m",
+    "(2 * m) // 2",
+    "(2 * m + 1) % 2",
+    "X.size + 0 * a",
+    "X.shape[0] * a",
+    "xp.asarray([[1, 2], [3, 4]]) @ xp.ones(2)",
+    "xp.asarray(X)",
+    "xp.e * a",
+    "X[xp.newaxis]",
+    "xp.astype(x[:, None] > x, float)",
+    "x[:, None] * y",
+]
+SIZES = [(3, 3), (3, 4), (4, 3), (5, 3)]
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_a_line_has_the_numbers_that_numpy_gives_it(line: str) -> None:
+    term = eval(line, {"np": np}, SYMBOLS).term
+    for rows, columns in SIZES:
+        values = concrete(rows, columns)
+        wanted = np.asarray(eval(line, {"np": np}, values))
+        found = np.asarray(Evaluator(np, {"n": rows, "m": columns}, values)(term))
+        assert found.shape == wanted.shape
+        assert np.allclose(found.astype(float), wanted.astype(float), atol=1e-12)
+
+
+REFUSED = [
+    ("list(X)", "rows"),
+    ("[row for row in X]", "iterate"),
+    ("sum(x)", "xp.sum"),
+    ("sum(X)", "xp.sum"),
+    ("len(X)", r"x\.shape\[0\]"),
+    ("a in X", "xp.isin"),
+    ("{5000: 0}.get(n, 1)", "xp.where"),
+    ("n in {5000}", "x == a"),
+    ("{X.size} & {5000}", "x == a"),
+    ("functools.cache(abs)(a)", "functools.cache"),
+    ("list(reversed(x))", "rows"),
+    ("(lambda p, q: p)(*x)", "x\\[0\\]"),
+    ("1 if a > 0 else 0", "xp.where"),
+    ("bool(X)", "xp.where"),
+    ("0 < a < 1", r"\(a < b\) & \(b < c\)"),
+    ("max(a, a + 1)", "xp.maximum"),
+    ("not a", "&"),
+    ("float(a)", "xp.sqrt"),
+    ("int(a)", "xp.floor"),
+    ("complex(a)", "xp.floor"),
+    ("range(n)", "rows"),
+    ("[1, 2][n]", "rows"),
+    ("round(a)", "xp.floor"),
+    ("math.sqrt(a)", "xp.sqrt"),
+    ("math.floor(a)", "xp"),
+    ("math.exp(a)", "xp.sqrt"),
+    ("divmod(a, 2)", "x // y"),
+    ("a << 1", "2 \\*\\* k"),
+    ("np.dot(X, Y)", "a @ b"),
+    ("np.sum(X)", "xp.sum"),
+    ("np.asarray(X)", "xp.stack"),
+    ("np.array([a, a])", "xp.stack"),
+    ("np.array([x, x], dtype=object)", "xp.stack"),
+    ("np.exp(X)", "xp.exp"),
+    ("np.einsum('ij,kj->ik', X, Y)", "a @ b"),
+    ("np.linalg.norm(X)", "xp.sqrt"),
+    ("np.linalg.inv(X)", "inverse"),
+    ("np.ones(3) * x", "rows"),
+    ("x * np.ones(3)", "xp.stack"),
+    ("x + torch.ones(3)", "xp.stack"),
+    ("torch.ones(3) * x", "xp.stack"),
+    ("torch.dot(x, x)", "a @ b"),
+    ("np.ones((3, 3)) @ X", "xp.matmul"),
+    ("np.matmul(X, Y)", "xp.matmul"),
+    ("np.multiply(X, Y)", r"x \* y|xp.mul"),
+    ("np.add.reduce(X)", "xp.add"),
+    ("np.full(3, a)", "xp"),
+    ("np.zeros(n)", "integer"),
+    ("np.eye(n)", "rows"),
+    ("np.vectorize(abs)(X)", "xp"),
+    ("np.where(M, X, Y)", "xp.where"),
+    ("np.stack((X, Y))", "xp.stack"),
+    ("np.linspace(0, a, 5)", "xp"),
+    ("np.arange(n)", "xp|rows"),
+    ("np.ndim(X)", "symbolic"),
+    ("np.float64(a)", "xp = array_namespace"),
+    ("torch.tensor(X)", "xp = array_namespace"),
+    ("torch.tensor([a])", "x.shape|xp"),
+    ("X == None", "NoneType"),
+    ("X == 'a'", "str"),
+    ("X + [1, 2]", "xp.stack"),
+    ("X * True", "write 1"),
+    ("X + float('nan')", "NaN"),
+    ("X + xp.inf", "-xp.inf"),
+    ("xp.minimum(X, -xp.inf)", "-xp.inf"),
+    ("M + 1", "astype"),
+    ("M * M", "astype"),
+    ("-M", "astype"),
+    ("M ** 2", "astype"),
+    ("abs(M)", "astype"),
+    ("M < M", "astype"),
+    ("X & Y", "compare"),
+    ("~X", "compare"),
+    ("M == X", "astype"),
+    ("xp.exp(M)", "astype"),
+    ("xp.where(X, X, Y)", "compare"),
+    ("xp.where(M, M, X)", "numbers"),
+    ("xp.maximum(M, 0)", "astype"),
+    ("xp.sum(M)", "astype"),
+    ("xp.mean(M, axis=0)", "astype"),
+    ("xp.logical_and(X, M)", "compare"),
+    ("x ** x", "positive by its form"),
+    ("X ** 0.3", "positive by its form"),
+    ("T.T", "mT"),
+    ("x.T", "mT"),
+    ("X.sum()", "xp.sum"),
+    ("X.foo", "have abs"),
+    ("X.max()", "xp.maximum"),
+    ("xp.max(X)", "at_least"),
+    ("xp.min(X)", "at_least"),
+    ("xp.argmax(X)", "permutation"),
+    ("xp.sort(x)", "permutation"),
+    ("xp.cumulative_sum(x)", "xp.where"),
+    ("xp.einsum('i,i', x, x)", "@"),
+    ("xp.var(X)", "xp.mean"),
+    ("xp.any(M)", "astype"),
+    ("xp.prod(x)", "iterate"),
+    ("xp.linalg.inv(X)", "inverse"),
+    ("xp.flip(x)", "rows"),
+    ("xp.roll(x, 1)", "concat"),
+    ("xp.nonsense", "have abs"),
+    ("xp.sum(X, axes=0)", "axes"),
+    ("xp.sum(X, axis=2)", "no axis 2"),
+    ("xp.sum(X, axis=-3)", "no axis -3"),
+    ("xp.sum(X, axis=0.0)", "integer, not float"),
+    ("xp.sum(X, axis=True)", "integer, not bool"),
+    ("xp.sum(X, axis=(0, 0))", "twice"),
+    ("xp.sum(X, 0)", "positional"),
+    ("xp.mean(X, axis=5)", "no axis"),
+    ("xp.sum(X, keepdims=2)", "keepdims"),
+    ("xp.eye(n, p=1)", "'p'"),
+    ("xp.eye(n, k=0.5)", "whole"),
+    ("xp.eye(n, k=1.0)", "whole"),
+    ("xp.eye(2.0)", "axis length"),
+    ("xp.arange(n, end=3)", "'end'"),
+    ("xp.arange(0, n, 0.5)", "whole"),
+    ("xp.arange(0, n, 2)", "not certain"),
+    ("xp.arange(0, 1, 0)", "not 0"),
+    ("xp.arange(a)", "whole"),
+    ("xp.arange(-3)", "length"),
+    ("xp.zeros(-1)", "length"),
+    ("xp.zeros(a)", "mask"),
+    ("xp.zeros(n, device='cuda')", "no device"),
+    ("xp.zeros(n, dtype='complex64')", "no dtype"),
+    ("xp.zeros(n, dtype=np.float16)", "no dtype"),
+    ("xp.zeros(n, order='F')", "order"),
+    ("xp.astype(a, int)", "xp.floor"),
+    ("xp.astype(X, np.int32)", "xp.floor"),
+    ("xp.astype(X, 'int64')", "xp.floor"),
+    ("xp.astype(X, torch.int64)", "xp.floor"),
+    ("xp.astype(X, torch.long)", "xp.floor"),
+    ("xp.astype(X, np.dtype('int64'))", "xp.floor"),
+    ("xp.astype(X, xp.int64)", "xp.floor"),
+    ("xp.astype(X, np.uint8)", "no dtype"),
+    ("xp.astype(X, complex)", "no dtype"),
+    ("xp.astype(M, None)", "no dtype"),
+    ("xp.astype(X, torch.bfloat16)", "no dtype"),
+    ("xp.astype(X)", "dtype"),
+    ("xp.stack((X, x))", "one shape"),
+    ("xp.stack((x, a))", "one shape"),
+    ("xp.stack(())", "no arrays"),
+    ("xp.stack(X)", "tuple"),
+    ("xp.concat(X)", "tuple"),
+    ("xp.concat(())", "no arrays"),
+    ("xp.concat((X, x))", "equal other"),
+    ("xp.concat((X, Y), axis=2)", "no axis"),
+    ("xp.concat((M, X))", "astype"),
+    ("xp.stack((X, Y), axis=3)", "no axis"),
+    ("xp.permute_dims(T, (0, 0, 1))", "twice"),
+    ("xp.permute_dims(T, (0, 1))", "each of the 3"),
+    ("xp.moveaxis(T, (0, 1), 0)", "as many"),
+    ("xp.moveaxis(T, 3, 0)", "no axis 3"),
+    ("xp.squeeze(X, axis=0)", "not 1"),
+    ("xp.squeeze(X)", "axis"),
+    ("xp.expand_dims(X, axis=3)", "no axis 3"),
+    ("xp.expand_dims(X, axis=-4)", "no axis -4"),
+    ("xp.broadcast_to(x, (n, m))", "same size"),
+    ("xp.broadcast_to(X, (n,))", "same size"),
+    ("xp.reshape(X, (n, n))", "products"),
+    ("xp.reshape(X, (-1, -1))", "at most"),
+    ("xp.reshape(X, (3, -1))", "length for -1"),
+    ("xp.clip(X, lo=0)", "lo"),
+    ("xp.isin(X, [1, 2])", "xp.stack"),
+    ("X[0.5]", "whole"),
+    ("X[True]", "no number"),
+    ("X[a]", "whole"),
+    ("X['a']", "number"),
+    ("X[M]", "xp.where"),
+    ("X[[0, 1]]", "xp.stack"),
+    ("X[np.array([0, 1])]", "number"),
+    ("X[..., ...]", "ellipsis"),
+    ("X[0, 0, 0]", "3 indices"),
+    ("X[::-1]", "rows"),
+    ("X[::0]", "positive"),
+    ("X[::0.5]", "positive"),
+    ("X[::2]", "2 times"),
+    ("X[s, s]", "pairs"),
+    ("T[0, :, xp.arange(2)]", "stand apart"),
+    ("F[:, 5:]", "leaves"),
+    ("F[:, :5]", "leaves"),
+    ("F[:, 4]", "leaves"),
+    ("F[:, -5]", "leaves"),
+    ("X[:n + 5]", "leaves"),
+    ("X[:a]", "mask"),
+    ("X[0.5:]", "mask"),
+    ("X[n:0]", "leaves"),
+    ("X[: i + 1]", "mask"),
+    ("X[i:]", "mask"),
+    ("X[: k]", "mask"),
+    ("X[s[:, None]]", "reshape"),
+    ("X @ 2", "axes"),
+    ("X @ Y", "transpose"),
+    ("X.mT @ x[:-1]", "size"),
+    ("a.mT", "two axes"),
+    ("x.mT", "two axes"),
+    ("X.__setitem__(0, 1)", "xp.where"),
+    ("X.__setattr__('term', 1)", "changed"),
+    ("x @ [1, 2]", "xp.stack"),
+]
+
+
+@pytest.mark.parametrize(("line", "says"), REFUSED)
+def test_what_is_not_the_array_api_is_refused_in_a_sentence(line: str, says: str) -> None:
+    names = {"np": np, "math": math, "torch": torch, "functools": functools}
+    more = {"i": index_below(n).named("i"), "k": natural().named("k")}
+    with pytest.raises((TypeError, ValueError, IndexError, AttributeError), match=says):
+        eval(line, names, SYMBOLS | more)
+
+
+def test_a_slice_that_numpy_would_clip_has_a_range_that_its_form_does_not_show() -> None:
+    """What is not certain is no line for all sizes; the ranges tell what would make it one."""
+    lines = {
+        "X[-3:]": r"at_least\(n, 3\)", "X[:-3]": r"at_least\(n, 3\)", "X[5]": r"at_least\(n, 6\)",
+        "X[n - m:]": r"at_least\(n, m\)", "X[-m:]": r"at_least\(n, m\)",
+        "X[:m]": r"at_least\(n, m\)", "X[m:]": r"at_least\(n, m\)",
+        "X[m]": r"at_least\(n, m \+ 1\)", "x[xp.arange(m)]": "places that are there",
+        "xp.zeros(n - m)": r"at_least\(n, m\)", "xp.arange(m, n)": r"at_least\(n, m\)",
+    }  # fmt: skip
+    values = concrete(9, 2)
+    for line, told in lines.items():
+        term = eval(line, {}, SYMBOLS).term
+        found = open_ranges(term)
+        assert any(re.search(told, one.told) for one in found), line
+        wanted = np.asarray(eval(line, {}, values))
+        assert np.allclose(Evaluator(np, {"n": 9, "m": 2}, values)(term), wanted)
+
+
+def test_what_numpy_reads_inside_has_no_open_range() -> None:
+    for line in SAME:
+        assert not open_ranges(eval(line, {"np": np}, SYMBOLS).term), line
+
+
+def test_an_array_is_copied_and_kept_and_never_changed() -> None:
+    X = SYMBOLS["X"]
+    for same in (copy.copy(X), copy.deepcopy(X), pickle.loads(pickle.dumps(X))):
+        assert same.term is X.term
+    assert type(pickle.loads(pickle.dumps(n))) is type(n)
+    before = X
+    X += 1
+    assert X.term is (before + 1).term
+    with pytest.raises(TypeError, match=r"xp\.where"):
+        X[0] = 1
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        X.term = before.term
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        n.note = 1
+    assert array_namespace(X) is xp
+
+
+def test_a_dtype_says_what_a_term_holds_by_its_form() -> None:
+    dtypes = {"X": "float64", "M": "bool", "s": "int64", "xp.arange(n)": "int64", "X > 0": "bool",
+              "xp.floor(X)": "int64", "n": "int64", "s / 2": "float64", "s * 2 - n": "int64",
+              "xp.astype(M, float)": "int64", "X[s]": "float64", "xp.eye(n)": "int64"}  # fmt: skip
+    for line, name in dtypes.items():
+        dtype = eval(line, {}, SYMBOLS).dtype
+        assert dtype is getattr(xp, name), line
+        assert xp.astype(SYMBOLS["M"], dtype).dtype.name in ("int64", "bool")
+    with pytest.raises(AxisMismatch, match="one shape"):
+        xp.stack((SYMBOLS["X"], SYMBOLS["x"]))

@@ -1,0 +1,113 @@
+"""One limit for a law as a whole, on a clock that these tests move: nothing here takes time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from attnproof.encodings.alibi import Alibi
+from attnproof.symbolic import budget
+from attnproof.symbolic.budget import Budget, OutOfTime, left, spend, within
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.givens import real, sizes
+from attnproof.symbolic.normal_form.polynomial import expand
+from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.refute import refute
+from attnproof.symbolic.statement import Statement
+from attnproof.tabulating import LIMIT, cell
+
+(n,) = sizes("n")
+GIVEN = {"a": real(n), "b": real(n)}
+
+
+@dataclass
+class Clock:
+    """Seconds of the thread: each look at them takes ``step`` of it."""
+
+    seconds: float = 0.0
+    step: float = 0.0
+    asked: int = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        self.seconds += self.step
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(budget, "perf_counter", made)
+    monkeypatch.setattr(budget, "thread_time", made)
+    return made
+
+
+def test_a_limit_inside_a_limit_ends_with_the_outer_one(clock: Clock) -> None:
+    with within(10), within(100):
+        spend()
+        assert left() == 10
+        assert left(3) == 3
+        clock.seconds += 11
+        with pytest.raises(OutOfTime):
+            spend()
+    spend()  # outside there is none
+    assert Budget(100, Budget(0)).over
+
+
+def test_the_clock_of_the_thread_is_asked_when_all_that_was_left_may_be_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, own = Clock(step=1.0), Clock()
+    monkeypatch.setattr(budget, "perf_counter", wall)
+    monkeypatch.setattr(budget, "thread_time", own)
+    busy = Budget(10, Budget(1000))  # the machine does something else
+    assert not any(busy.over for _ in range(100))
+    assert own.asked <= 2 + 100 / 10
+    own.seconds += 9
+    assert not any(busy.over for _ in range(10))
+    own.seconds += 1
+    assert any(busy.over for _ in range(10))
+
+
+def claim() -> Statement:
+    a, b = (given.named(name) for name, given in GIVEN.items())
+    return Statement(GIVEN, {"": equal(sum([(a + b) ** k for k in range(1, 5)], a), b)})
+
+
+def test_a_product_of_polynomials_asks_whether_there_is_time(clock: Clock) -> None:
+    a, b = (given.named(name)[0] for name, given in GIVEN.items())
+    term = (a + b) ** 40
+    assert len(expand(term.term)) == 41
+    clock.step = 1.0
+    with within(20), pytest.raises(OutOfTime):
+        expand(term.term)
+
+
+def test_the_search_for_a_witness_is_part_of_the_limit_around_it(clock: Clock) -> None:
+    a, b = (given.named(name) for name, given in GIVEN.items())
+    wrong = equal(a, b)
+    assert refute(wrong, GIVEN) is not None
+    clock.step = 0.5
+    with within(1):
+        assert refute(wrong, GIVEN, limit_seconds=1000) is None
+
+
+def test_what_is_decided_ends_with_the_limit_of_the_whole(clock: Clock) -> None:
+    assert decide(claim(), effort=Effort(shrink=0)).verdict == "refuted"
+    clock.step = 0.5
+    clock.asked = 0
+    decision = decide(claim(), effort=Effort(limit=1e6, whole=10.0))
+    assert decision.verdict == "undecided"
+    assert clock.asked < 200  # it asked, and stopped soon after 10 seconds had passed
+
+
+def test_a_cell_ends_with_its_limit_and_starts_nothing_after_it(clock: Clock) -> None:
+    from attnproof.laws.scores import relative
+
+    assert cell(Alibi, relative).verdict == "proved"
+    clock.step = LIMIT
+    found = cell(Alibi, relative)
+    assert found.verdict == "undecided"
+    clock.step = 0.0
+    assert cell(Alibi, relative, limit=0.0).verdict == "undecided"
