@@ -2,20 +2,26 @@
 
 The time is that of the thread that looks, so that a busy machine decides nothing.  A limit inside a
 limit ends with the outer one, so that one limit holds for a law, a cell or an equation as a whole:
-its proof, its witness, what is supposed for it and what is computed on the way.  Nothing is
-interrupted: each loop that may be long asks :func:`spend`, and what cannot ask (one operation on
-polynomials, one call of a user's code) is kept small by those who call it.
+its proof, its witness, what is supposed for it and what is computed on the way.  Each loop
+that may be long asks :func:`spend`; what cannot ask (one operation on polynomials) is kept small by
+those who call it, and SymPy alone is interrupted.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
 from time import perf_counter, thread_time
+from types import FrameType
 
-__all__ = ["Budget", "OutOfTime", "left", "now", "spend", "within"]
+__all__ = ["Budget", "OutOfTime", "interrupted_after", "left", "now", "spend", "within"]
+
+AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
 
 
 class OutOfTime(Exception):
@@ -101,3 +107,35 @@ def spend() -> None:
     budget = _now.get()
     if budget is not None and budget.over:
         raise OutOfTime(f"no proof was found in {budget.seconds:g} seconds")
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Stop even inside SymPy, in the main thread of a system that has such a timer."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "SIGVTALRM"
+    ):
+        yield
+        return
+
+    def stop(_number: int, frame: FrameType | None) -> None:
+        if not _is_lost(frame):
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            raise OutOfTime("SymPy took longer than it may")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _is_lost(frame: FrameType | None) -> bool:
+    """Whether Python throws away what is raised here: while it lets go of an object."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False

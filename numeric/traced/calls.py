@@ -14,7 +14,11 @@ from attnproof.symbolic.verdict_line import Condition
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .windows import places_of, window_of
 
-__all__ = ["Call", "calls_of", "symbolic"]
+__all__ = ["Call", "CodeRaised", "calls_of", "symbolic"]
+
+
+class CodeRaised(Exception):
+    """The code raised something: it may, at lengths for which it was not traced."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,19 @@ class Call:
     where: tuple[Condition, ...] = ()
     beside: bool = False
 
-    def alone(self, x: Tensor, *more: Tensor) -> Tensor:
-        """The call as laws make it: what is turned beside x is drawn."""
-        if not self.beside:
-            return self.code(x, *more)
-        generator = torch.Generator().manual_seed(x.numel())
-        return self.code(x, torch.randn(x.shape, generator=generator).to(x.dtype), *more)
+    def alone(self, *given: Tensor) -> Tensor:
+        """The call as laws make it: what is turned beside the first input is drawn.
+
+        Raises ``CodeRaised`` where the code raises anything.
+        """
+        if self.beside:
+            x, *more = given
+            generator = torch.Generator().manual_seed(x.numel())
+            given = (x, torch.randn(x.shape, generator=generator).to(x.dtype), *more)
+        try:
+            return self.code(*given)
+        except Exception as error:
+            raise CodeRaised from error
 
 
 def _modules(subject: Subject) -> tuple[nn.Module, ...]:

@@ -17,6 +17,7 @@ from attnproof.symbolic.terms import free
 from ..programs.finding import Seen
 from ..programs.subjects import Rotary, Subject
 from .agreement import COARSE
+from .calls import CodeRaised
 from .laws import TracedLaw, called
 from .stating import LIKE, Axes, lengths_of
 
@@ -43,7 +44,7 @@ class _Run:
         try:
             with torch.no_grad():
                 left, right = self.law.equations(self.calls, shown=True, **values)
-        except Exception:  # noqa: BLE001 (code may raise anything at lengths it was not traced for)
+        except (CodeRaised, IndexError, RuntimeError, ValueError):  # or returns other shapes
             return None
         if not isinstance(left, list):
             return left.double(), right.double()

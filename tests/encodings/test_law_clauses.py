@@ -210,7 +210,8 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
 def test_what_breaks_a_clause_is_not_said_to_obey(
     law: str, clause: str, kind: type[Encoding], verdict: str
 ) -> None:
-    cell = decided(kind, LAW[law], limit_seconds=1.0)
+    limit = 1.0 if verdict == "undecided" else 60.0  # a slow machine decides nothing
+    cell = decided(kind, LAW[law], limit_seconds=limit)
     assert cell.verdict == verdict, f"{clause}: {cell.why}"
 
 

@@ -174,7 +174,8 @@ def test_there_are_five() -> None:
 def test_the_laws_see_what_an_encoding_does(
     kind: type[Encoding], law: EncodingLaw, verdict: str, why: str
 ) -> None:
-    cell = decided(kind, law, limit_seconds=0.5)
+    limit = 0.5 if verdict == "undecided" else 60.0  # a slow machine decides nothing
+    cell = decided(kind, law, limit_seconds=limit)
     assert (cell.verdict, why in cell.why) == (verdict, True), cell.why
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from attnproof.numeric.programs.subjects import Layer, Rotary, Subject
+from attnproof.numeric.traced.calls import calls_of
 from attnproof.numeric.traced.compared import CHANGES
+from attnproof.numeric.traced.laws import TracedLaw
 from attnproof.numeric.traced.proofs import ONE_CALL, prove
+from attnproof.numeric.traced.running import witness_of
+from attnproof.symbolic.scalars import num
 
 ROWS = "rows-of-batch-apart"
 
@@ -140,3 +145,23 @@ def test_the_words_of_a_law_are_what_is_proved(name: str) -> None:
 def test_a_right_embedding_still_has_its_proof(law: str, factor: int) -> None:
     (finding,) = prove(rotary(lambda x, p: factor * turned(x, p)), (law,)).findings
     assert finding.verdict == "holds"
+
+
+def test_an_error_of_the_code_is_no_witness_and_one_of_ours_is_not_hidden() -> None:
+    def code(x: Tensor) -> Tensor:
+        raise KeyError(len(x))
+
+    def right(f: Any, x: Any) -> Any:
+        return f.call(x), x
+
+    def wrong(f: Any, x: Any) -> Any:
+        return f.call(x), f.call(x, more=x)
+
+    laws = [TracedLaw("any", "layer", "call", {"x": "real B n E"}, body)
+            for body in (right, wrong)]  # fmt: skip
+    subject = Layer(name="l", call=code, embed=4)
+    (call,) = calls_of(subject)
+    letters = {"B": num(2), "n": num(2), "E": num(4)}
+    assert witness_of(laws[0], {"call": call.alone}, letters, subject, 1) is None
+    with pytest.raises(TypeError, match="unexpected keyword argument 'more'"):
+        witness_of(laws[1], {"call": lambda x: x}, letters, subject, 1)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnproof.numeric.traced import Traced
 
-SECONDS = 4.0
+SECONDS = 40.0  # far more than any proof takes: a slow machine decides nothing
 
 
 def offsets(*window: int) -> Tensor:

@@ -1,14 +1,16 @@
-"""One limit for a law as a whole, on a clock that these tests move: nothing here takes time."""
+"""One limit for a law as a whole, on a clock that most of these tests move."""
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
+from time import thread_time
 
 import pytest
 
 from attnproof.encodings.alibi import Alibi
 from attnproof.symbolic import budget
-from attnproof.symbolic.budget import Budget, OutOfTime, left, spend, within
+from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.normal_form.polynomial import expand
@@ -68,6 +70,41 @@ def test_the_clock_of_the_thread_is_asked_when_all_that_was_left_may_be_over(
     assert not any(busy.over for _ in range(10))
     own.seconds += 1
     assert any(busy.over for _ in range(10))
+
+
+class Last:
+    """Something that takes its time when it is let go."""
+
+    def __del__(self) -> None:
+        busy(0.05)
+
+
+def busy(seconds: float) -> None:
+    end = thread_time() + seconds
+    while thread_time() < end:
+        pass
+
+
+def busy_after_letting_go() -> None:
+    weakref.finalize(last := Last(), busy, 0.05)
+    del last
+    busy(60)
+
+
+def test_what_never_asks_is_interrupted() -> None:
+    with pytest.raises(OutOfTime), interrupted_after(0.02):
+        busy(60)
+
+
+def test_an_interruption_is_not_lost_while_an_object_is_let_go() -> None:
+    with pytest.raises(OutOfTime), interrupted_after(0.02):
+        busy_after_letting_go()
+
+
+def test_what_ends_in_time_is_not_interrupted_after_it() -> None:
+    with interrupted_after(0.02):
+        pass
+    busy(0.05)
 
 
 def claim() -> Statement:
