@@ -1,6 +1,7 @@
 """Two texts with the same words, and numbers that agree to two digits.
 
 Another processor adds in another order, and the third digit of what was measured is another one.
+What rounding explains follows from that order: it may be twice as much, or half.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ __all__ = ["differences"]
 
 # Not the digits of a name such as P01, nor the hyphen of a word.
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
+EXPLAINED = "rounding explains "
 NOTHING = 1e-9  # where the sum is 0 on one processor and a rounding on another
 
 
@@ -23,8 +25,17 @@ def differences(found: str, wanted: str) -> list[str]:
 
 
 def _alike(here: str, there: str) -> bool:
-    numbers = list(zip_longest(NUMBER.findall(here), NUMBER.findall(there), fillvalue="nan"))
-    return NUMBER.split(here) == NUMBER.split(there) and all(_near(a, b) for a, b in numbers)
+    if NUMBER.split(here) != NUMBER.split(there):
+        return False
+    return all(
+        (_of_one_size if here[: a.start()].endswith(EXPLAINED) else _near)(a[0], b[0])
+        for a, b in zip(NUMBER.finditer(here), NUMBER.finditer(there), strict=True)
+    )
+
+
+def _of_one_size(here: str, there: str) -> bool:
+    low, high = sorted((float(here), float(there)))
+    return 0 <= high <= 2 * low
 
 
 def _near(here: str, there: str) -> bool:

@@ -62,6 +62,17 @@ def test_a_sum_that_vanishes_is_none_that_does_not() -> None:
     assert differences("at 1: 1e-17", "at 0: 0")
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "alike"),
+    [("5.2e-13", "7.2e-13", True), ("7.2e-13", "5.2e-13", True), ("5.2e-13", "1.1e-12", False),
+     ("-5.2e-13", "-5.2e-13", False), ("0", "5.2e-13", False)],
+)  # fmt: skip
+def test_what_rounding_explains_may_be_twice_as_much(here: str, there: str, alike: bool) -> None:
+    told = "differ by 1.43, and rounding explains {}"
+    assert (differences(told.format(here), told.format(there)) == []) == alike
+    assert differences(told.format(here), f"differ by 1.43, and it explains {there}") != []
+
+
 def test_a_row_more_or_less_is_seen() -> None:
     assert differences(f"{ROW}\n{ROW}", ROW)
     assert differences(ROW, f"{ROW}\n{ROW}")

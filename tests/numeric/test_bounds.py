@@ -10,6 +10,8 @@ import torch
 
 from attnproof.numeric.arithmetic import Arithmetic, representable
 from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.calibration.store import KNOWN, read
+from attnproof.numeric.calibration.units import name_of
 from attnproof.numeric.profile import profile_of, unit_roundoff
 from attnproof.numeric.softmax_bound import softmax_bound
 
@@ -123,7 +125,18 @@ def test_numbers_that_are_exact() -> None:
     assert not representable(0.1, u)
 
 
-def test_sums_are_bounded_by_the_orders_that_were_measured() -> None:
+def test_sums_are_bounded_by_the_orders_that_were_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = profile_of(torch.float32, CPU)
+    for queries in (33, 64):
+        assert 64 < own.attention_terms(65_536, "flash", queries) <= 65_536
+    assert own.attention_terms(65_536, "not measured", 33) == 65_536
+    measured = read(next(KNOWN.glob("cpu-amd-*.json")))
+    monkeypatch.setattr(
+        "attnproof.numeric.profile.constants_for",
+        lambda dtype, _: (measured.of(name_of(dtype)), measured.label),
+    )
     profile = profile_of(torch.float32, CPU)
     assert profile.sum_terms(2) == 2
     assert profile.sum_terms(65_536) < 1_024
