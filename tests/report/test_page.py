@@ -88,7 +88,8 @@ def test_a_run_without_numbers_says_nothing_of_numbers(results: Results) -> None
 
 def test_what_is_wider_than_the_page_scrolls_by_itself(results: Results) -> None:
     style = render(results).partition("</style>")[0]
-    scrolling = re.findall(r"([^{}]*)\{[^{}]*overflow-x: auto", style)
+    rules = (rule.partition("{") for rule in style.split("}"))
+    scrolling = [selectors for selectors, _, body in rules if "overflow-x: auto" in body]
     named = {name.strip() for group in scrolling for name in group.split(",")}
     assert {".formula", ".scroll", ".uses", ".givens"} <= named
     assert "overflow-wrap: break-word" in style  # names of files, in running text
