@@ -1,0 +1,321 @@
+"""What SymPy can derive of the conclusions of one case, from its hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from ..budget import spend
+from ..concrete import ConcreteClaim
+from .array import Expressions, as_expressions
+from .facts import Impossible, use
+from .fractions import Undefined
+from .generators import Finer, Generators, Unreadable
+from .signs import (
+    ABOVE,
+    AT_LEAST,
+    certain_sign,
+    certainly_not_zero,
+    certified_value,
+    defined_with,
+)
+
+__all__ = ["FAILED", "NotDerived", "Vacuous", "refusal"]
+
+FAILED = (NotImplementedError, Undefined, Unreadable, ArithmeticError, TypeError, ValueError,
+          IndexError, KeyError, AttributeError)  # fmt: skip
+
+
+class Vacuous(Exception):
+    """The hypotheses do not hold for this choice, so nothing is said of it."""
+
+
+class NotDerived(Exception):
+    """A conclusion that was neither derived nor refused."""
+
+
+def refusal(claims: Mapping[str, ConcreteClaim], hypotheses: Iterable[ConcreteClaim]) -> str:
+    """Derive every conclusion of one case; what refutes one, or "" if all are derived."""
+    generators = None
+    while True:
+        generators = Generators(generators)
+        try:
+            judge = _Judge(generators, tuple(hypotheses))
+            for says, claim in claims.items():
+                why = judge.why_not(claim)
+                if not why:
+                    continue
+                if not judge.assumed and (gap := _gap(claim)):
+                    return f"{says}: {gap}" if says else gap
+                raise NotDerived(f"{says}: {why}" if says else why)
+            return ""
+        except Finer:
+            spend()
+
+
+@dataclass
+class _Judge:
+    """What SymPy can derive from the hypotheses of one case."""
+
+    generators: Generators
+    hypotheses: tuple[ConcreteClaim, ...]
+    assumed: bool = False
+    equations: list[sp.Expr] = field(default_factory=list)
+    signs: dict[sp.Expr, int] = field(default_factory=dict)
+    taken: list[tuple[Any, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for h in self.hypotheses:
+            if h.again is not None or h.variables:
+                self.assumed = True
+                continue
+            if h.relation == "=":
+                self.equations += _differences(h.left, h.right)
+            elif h.relation in (">", ">="):
+                strength = ABOVE if h.relation == ">" else AT_LEAST
+                for e in _differences(h.left, 0 if h.right is None else h.right):
+                    if e.is_number and abs(told := certain_sign(e, self.generators)):
+                        if told < 0 or (strength == ABOVE and told < ABOVE):
+                            raise Vacuous
+                        continue
+                    self.assumed = True
+                    self.signs[e] = strength
+            elif h.relation == "!=":
+                differences = _differences(h.left, h.right)
+                if all(e.is_zero for e in differences):
+                    raise Vacuous
+                self.assumed |= not any(e.is_number for e in differences)
+            else:
+                self.assumed = True
+        self.assumed |= any(not e.is_zero for e in self.equations)
+        self._use(())
+
+    def _use(self, more: Iterable[sp.Expr]) -> None:
+        self.generators.rules.clear()
+        try:
+            use(self.generators, [*self.equations, *more])
+        except Impossible:
+            if not more:
+                raise Vacuous from None
+            raise
+        self._signs = {
+            self.generators.canonical(self.generators.lower(e)): strength
+            for e, strength in self.signs.items()
+        }
+
+    def _known(self, e: sp.Expr) -> int:
+        if not self._signs:
+            return 0
+        try:
+            form = self.generators.canonical(self.generators.lower(e))
+        except (Undefined, Unreadable):
+            return 0
+        if form in self._signs:
+            return self._signs[form]
+        ratios = ((form / other, strength) for other, strength in self._signs.items())
+        return next((s for r, s in ratios if r.is_Rational and r.is_positive), 0)
+
+    def why_not(self, claim: ConcreteClaim) -> str:
+        """Why a conclusion is not derived; "" if it is."""
+        bound = [variable.name for variable in (*claim.variables, claim.unknown) if variable]
+        if len(set(bound)) < len(bound):  # one symbol would stand for two numbers
+            return "a name is bound inside itself"
+        why = self._plainly(claim)
+        if why and claim.using:
+            facts = self._facts(claim)
+            if facts:
+                try:
+                    self._use(facts)
+                    why = self._plainly(claim)
+                except Impossible:
+                    why = ""
+                finally:
+                    self._use(())
+        return why
+
+    def _facts(self, claim: ConcreteClaim) -> list[sp.Expr]:
+        """The equations that the author would use, if they are granted or derived themselves."""
+        facts: list[sp.Expr] = []
+        for instance in claim.using:
+            spend()
+            told = instance.claim
+            if told.relation != "=":
+                continue
+            equations = _differences(told.left, told.right)
+            if self._granted(instance.values, equations) or not self.why_not(told):
+                facts += equations
+        return facts
+
+    def _granted(self, values: Mapping[str, Any], equations: Sequence[sp.Expr]) -> bool:
+        for h in self.hypotheses:
+            if h.again is None or h.relation != "=":
+                continue
+            if set(values) - {variable.name for variable in h.variables}:
+                continue
+            at = h.again(**values)
+            if _differences(at.left, at.right) == list(equations):
+                return True
+        return False
+
+    def _plainly(self, claim: ConcreteClaim) -> str:
+        match claim.relation:
+            case "=":
+                return self._equal(claim)
+            case ">" | ">=":
+                return self._ordered(claim)
+            case "!=":
+                return self._differ(claim)
+            case "exists":
+                return self._exists(claim)
+        return f"a conclusion with {claim.relation} is not of a kind that SymPy is asked for"
+
+    def _equal(self, claim: ConcreteClaim) -> str:
+        differences = _differences(claim.left, claim.right)
+        if claim.by == "squares":
+            differences = [sp.Add(*(e**2 for e in differences))]
+        defined = 0
+        for e in differences:
+            spend()
+            try:
+                if not self.generators.is_zero(e):
+                    return "the sides are not one normal form"
+                defined += 1
+            except Undefined:
+                continue
+        if not defined:
+            raise Vacuous
+        return ""
+
+    def _ordered(self, claim: ConcreteClaim) -> str:
+        differences = _differences(claim.left, 0 if claim.right is None else claim.right)
+        if not differences:
+            raise Vacuous
+        forms = differences
+        if claim.links:
+            forms = _entries(claim.links[-1][1], differences)
+        wanted = ABOVE if claim.relation == ">" else AT_LEAST
+        for e, form in zip(differences, forms, strict=True):
+            spend()
+            options = [e] if e == form else [form, e]
+            for option in options:
+                if option is not e and not (
+                    defined_with(option, [e], self.generators)
+                    and self.generators.is_zero(option - e)
+                ):
+                    continue
+                if certain_sign(option, self.generators, self._known) >= wanted:
+                    break
+            else:
+                return "the form of the difference does not show its sign"
+        return ""
+
+    def _differ(self, claim: ConcreteClaim) -> str:
+        differences = _differences(claim.left, claim.right)
+        if any(certainly_not_zero(e, self.generators) for e in differences):
+            return ""
+        apart = as_expressions(claim.apart).item()
+        first, last = (as_expressions(claim.links[k][1]).item() for k in (0, -1))
+        if not all(defined_with(x, differences, self.generators) for x in (first, last, apart)):
+            return "the contradiction divides by what may be 0, or takes a root of it"
+        try:
+            self._use(differences)
+            if self.generators.is_zero(first - last - apart) or self.generators.is_zero(
+                first - last
+            ):
+                reached = self.generators.is_zero(first - last)
+            else:
+                return "the steps of the contradiction are not one normal form"
+        except Impossible:
+            return ""
+        finally:
+            self._use(())
+        if not self.generators.is_zero(first - last - apart):
+            return "the last step of the contradiction is another number"
+        if reached and certainly_not_zero(apart, self.generators):
+            return ""
+        return "that the difference is not 0 is not seen from its form"
+
+    def _exists(self, claim: ConcreteClaim) -> str:
+        if claim.witness is None or claim.unknown is None or claim.inner is None:
+            return "the existence names no witness"
+        unknown = as_expressions(claim.unknown.value).entries
+        witness = np.broadcast_to(as_expressions(claim.witness).entries, unknown.shape)
+        for array in claim.free_of:
+            entries = list(as_expressions(array).entries.flat)
+            if not all(e.is_Symbol for e in entries):
+                return "what the witness must not depend on is no symbol"
+            if any(e.free_symbols & set(entries) for e in witness.flat):
+                return "the witness depends on what it must not"
+        at = dict(zip(unknown.flat, witness.flat, strict=True))
+        for e, found in at.items():
+            wanted = ABOVE if e.is_positive else AT_LEAST if e.is_nonnegative else None
+            if not e.is_Symbol:
+                return "what exists is no array of symbols"
+            if wanted and certain_sign(found, self.generators, self._known) < wanted:
+                return "the witness is not seen to be of the kind that is wanted"
+
+        def put(x: Any) -> Expressions:
+            return Expressions(
+                np.frompyfunc(lambda e: e.xreplace(at), 1, 1)(as_expressions(x).entries)
+            )
+
+        inner = claim.inner
+        right = None if inner.right is None else put(inner.right)
+        return self._plainly(ConcreteClaim(inner.relation, put(inner.left), right))
+
+
+def _differences(left: Any, right: Any) -> list[sp.Expr]:
+    x, y = as_expressions(left), as_expressions(right)
+    if any(isinstance(e, sp.Expr) is False for a in (x, y) for e in a.entries.flat):
+        raise Unreadable("a conclusion compares truth values")
+    return [e for e in (x - y).entries.flat if not e.has(sp.nan, sp.zoo)]
+
+
+def _entries(form: Any, like: Sequence[sp.Expr]) -> list[sp.Expr]:
+    entries = list(as_expressions(form).entries.flat)
+    return entries * len(like) if len(entries) == 1 else entries
+
+
+def _gap(claim: ConcreteClaim) -> str:
+    """Numbers at which a conclusion certainly fails, in words; "" if none are found."""
+    if claim.relation not in ("=", ">", ">="):
+        return ""
+    differences = _differences(claim.left, 0 if claim.right is None else claim.right)
+    symbols = sorted({s for e in differences for s in e.free_symbols}, key=str)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        values = {}
+        for s in symbols:
+            number = sp.Rational(int(rng.integers(1, 8)), int(rng.integers(1, 4)))
+            free = not s.is_nonnegative and rng.integers(2)
+            values[s] = -number if free else number
+        for e in differences:
+            spend()
+            try:
+                told = _sign_at(e, values)
+            except FAILED:
+                continue
+            if told and (claim.relation == "=" or told < 0):
+                where = ", ".join(f"{s} = {v}" for s, v in islice(values.items(), 6))
+                more = ", .." if len(values) > 6 else ""
+                return f"left - right is not as said at {where}{more}" if where else "it fails"
+    return ""
+
+
+def _sign_at(e: sp.Expr, values: Mapping[sp.Symbol, sp.Rational]) -> int:
+    """The certain sign of an expression at some numbers; 0 if the balls do not tell."""
+    from flint import fmpq
+
+    from ..certified_numbers import finite
+    from ..turns import ball
+
+    exact = {s: fmpq(int(v.p), int(v.q)) for s, v in values.items()}
+    x = ball(certified_value(e, exact))
+    if not finite(x):
+        return 0
+    return 1 if x > 0 else -1 if x < 0 else 0
