@@ -142,7 +142,7 @@ def _found(claimed: Statement, expected: Expected, options: Options, path: Path)
 
 def _decided(claimed: Statement, path: Path) -> Found:
     """What the symbolic side says.  Raises ``NotRun`` where the code of the file does not run."""
-    from .symbolic.gate import NotRun
+    from .symbolic.comparison import NotRun
     from .symbolic.prove import Effort, decide
 
     started = perf_counter()

@@ -45,7 +45,7 @@ from .real_code.asserting import (
 )  # fmt: skip
 from .registry import BUILT_IN
 from .shapes import require_shapes
-from .symbolic.gate import NotRun
+from .symbolic.comparison import NotRun
 
 if TYPE_CHECKING:
     from .encoding import Encoding

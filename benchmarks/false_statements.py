@@ -30,8 +30,8 @@ from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.admissible import settle
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.candidates import Candidate, draw
+from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.concrete import ConcreteClaim
-from attnproof.symbolic.gate import NotRun
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement, Theorem
@@ -140,9 +140,9 @@ def false_at(
         try:
             guess = settle(guess, statement.assume)
             ran = code.run(sizes, floats(guess), draw=variables(random))
+            if not all(obeyed(claim) for claim in ran.hypotheses):
+                continue
         except Exception:  # noqa: BLE001 (no value at these sizes, or none of this statement)
-            continue
-        if not all(obeyed(claim) for claim in ran.hypotheses):
             continue
         for says, claim in ran.conclusions.items():
             if fails(claim):
@@ -190,7 +190,10 @@ def fails(claim: ConcreteClaim) -> bool:
     """Whether a conclusion is false here by more than rounding; never of an existence."""
     if claim.relation == "exists":
         return False
-    left, right = _sides(claim)
+    try:
+        left, right = _sides(claim)
+    except ValueError:  # of two shapes: what this means is not for numpy to say
+        return False
     if left.dtype == bool or right.dtype == bool:
         return claim.relation == "=" and bool((left != right).any())
     if not (np.isfinite(left).all() and np.isfinite(right).all()):

@@ -20,11 +20,12 @@ from .derive import axis_cover, places, split_options
 from .kernel import replay
 from .normal_form.normaliser import Normaliser
 from .opened import opened
+from .ranges import parts
 from .rules import Assumption, Refused, nonzero, sign
 from .scalars import ZERO, always_less, entry, index, num, number_of
-from .terms import BINDERS, Term, free, instantiate, make, substitute
+from .terms import Term, free, make, substitute
 
-__all__ = ["Condition", "conditions", "expectations", "parts", "settled"]
+__all__ = ["Condition", "conditions", "expectations", "settled"]
 
 WANTED = {"at least 0": 1, "greater than 0": 2}
 SIGNS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
@@ -67,26 +68,6 @@ def _lettered(t: Term) -> Term:
     for old in sorted((v for v in free(t) if v.op == "index"), key=lambda v: str(v.data)):
         t = substitute(t, old, index(next(letters), old.args[0]))
     return t
-
-
-def parts(term: Term) -> Iterator[Term]:
-    """Every subterm, bodies of binders opened with names of their own."""
-    seen: set[Term] = set()
-    stack = [term]
-    while stack:
-        t = stack.pop()
-        if t in seen:
-            continue
-        seen.add(t)
-        yield t
-        if t.op not in BINDERS:
-            stack.extend(t.args)
-            continue
-        mark = t.key.hex()[:8]
-        opened = [index(f"layer#{mark}", t.args[0])]
-        if t.op == "iterate":
-            opened.append(make("var", (), (f"state#{mark}", "real"), t.shape))
-        stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
 
 
 def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:

@@ -23,8 +23,17 @@ import numpy as np
 from .assignments import Draw, NoValue, crossing
 from .bodies import Unlinked
 from .claim import Claim
+from .comparison import (
+    NotRun,
+    Parted,
+    TermValues,
+    bound_variables,
+    called,
+    compared,
+    shown,
+    sides,
+)
 from .concrete import ConcreteClaim
-from .evaluate import Evaluator
 from .givens import Given
 from .ranges import open_ranges
 from .scalars import is_count, length_value
@@ -34,11 +43,8 @@ if TYPE_CHECKING:
     from .bodies import Ran
     from .statement import Statement
 
-__all__ = ["Misread", "Misreading", "NotRun", "misreading", "require_read"]
+__all__ = ["Misread", "Misreading", "misreading", "require_read"]
 
-NEAR = 1e-9
-VISIBLE = 1e-3  # of the largest number of a side, what rounding may hide where it is compared
-ROUNDING = 1e-12  # nothing to look into below this
 FEW = 4  # sizes up to this are among those that cross
 NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near numbers of the code
 AGAIN = 40  # times at sizes 1, where some side was no number yet
@@ -46,10 +52,6 @@ LONGEST = 1000  # values are drawn near numbers of the code up to this
 SEARCHED = 1.0  # seconds of the thread for values that obey the hypotheses, where they are needed
 GLANCED = 0.05  # and where other values were compared already
 ROOM = 1 << 16  # entries of the largest array at such a size
-
-
-class NotRun(TypeError):
-    """The code of a statement does not run on numpy, so its term has nothing to agree with."""
 
 
 @dataclass(frozen=True)
@@ -87,100 +89,6 @@ class Misread(TypeError):
     def __init__(self, told: str, found: Misreading) -> None:
         super().__init__(told)
         self.found = found
-
-
-class _OutOfRange(LookupError):
-    """A term reads what is not there."""
-
-
-class _Parted(Exception):
-    """What was looked for is found."""
-
-    def __init__(self, part: str, code: str, term: str, place: tuple[int, ...] = ()) -> None:
-        super().__init__(part)
-        self.found = part, code, term, place
-
-
-class _Values(Evaluator):
-    """The value of a term as it stands: nothing out of range, and every shape the one it has.
-
-    A quotient is divided, not multiplied by an inverse, as code does it.  Sums over the outcomes
-    of an experiment are plain sums, here and in the code.
-    """
-
-    def __init__(self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
-        super().__init__(xp, sizes, values)
-        self._shapes: dict[tuple[Term, ...], tuple[int, ...]] = {}
-
-    def lengths(self, term: Term) -> tuple[int, ...]:
-        found = self._shapes.get(term.shape)
-        if found is None:
-            found = self._shapes[term.shape] = super().lengths(term)
-        return found
-
-    def compute(self, term: Term) -> Any:
-        value = super().compute(term)
-        if np.shape(value) != self.lengths(term):
-            raise _OutOfRange(f"nothing of its shape {term.shape}")
-        return value
-
-    def constant(self, value: Any) -> Any:
-        return np.asarray(float(value))
-
-    def op_mul(self, t: Term) -> Any:
-        total = None
-        for arg in t.args:
-            below = isinstance(arg.data, int) and arg.op == "power" and arg.data < 0
-            if total is None:
-                total = self(arg)
-            elif below:
-                exponent: Any = arg.data
-                total = total / self(arg.args[0]) ** -exponent
-            else:
-                total = total * self(arg)
-        return total
-
-    def op_slice(self, t: Term) -> Any:
-        axis, step = t.data
-        start, count = self.length(t.args[1]), self.length(t.shape[axis])
-        length = self.length(t.args[0].shape[axis])
-        last = start + step * (count - 1)
-        if count < 0 or (count and not 0 <= min(start, last) <= max(start, last) < length):
-            raise _OutOfRange(f"nothing: entries {start} to {last} of an axis of length {length}")
-        return super().op_slice(t)
-
-    def op_pick(self, t: Term) -> Any:
-        place: Any = t.data
-        self.within(self.integer(t.args[1]), t.args[0].shape[place])
-        return super().op_pick(t)
-
-    def op_entry(self, t: Term) -> Any:
-        for at, length in zip(t.args[1:], t.args[0].shape, strict=True):
-            self.within(self.integer(at), length)
-        return super().op_entry(t)
-
-    def op_gather(self, t: Term) -> Any:
-        axis: Any = t.data
-        self.within(self(t.args[1]), t.args[0].shape[axis])
-        return super().op_gather(t)
-
-    def within(self, at: Any, length: Term) -> None:
-        if np.any((np.asarray(at) < 0) | (np.asarray(at) >= self.length(length))):
-            raise _OutOfRange(f"nothing: entry {at} of an axis of length {self.length(length)}")
-
-    def op_space(self, t: Term) -> Any:
-        return self.constant(self.length(t))
-
-    def averaged(self, total: Any, axis: Term) -> Any:
-        del axis
-        return total
-
-    @property
-    def largest(self) -> float:
-        """The largest number that was met."""
-        numbers = (v for v in map(np.asarray, self.known.values()) if v.dtype.kind in "fiu")
-        sizes = (np.max(np.abs(v[np.isfinite(v)]), initial=1.0) for v in numbers)
-        return float(max(sizes, default=1.0))
 
 
 def misreading(statement: Statement) -> Misreading | None:
@@ -243,7 +151,7 @@ class _Look:
         statement = self.statement
         self.terms = [t for pair in statement.assume for t in pair]
         for claim in (*statement.claims.values(), *(law.claim for law in statement.laws)):
-            self.terms += [t for _, t in _sides(claim)]
+            self.terms += [t for _, t in sides(claim)]
             self.terms += [n for _, given in claim.variables for n in given.lengths]
         self.terms += [n for given in statement.givens.values() for n in given.lengths]
         # What keeps a slice inside of its axis is a hypothesis, or there is no verdict.
@@ -252,7 +160,7 @@ class _Look:
         self.unmet = {
             (says, one, part)
             for says, one, claim in _claims(statement)
-            for part, _ in _sides(claim)
+            for part, _ in sides(claim)
         }
 
     def inside(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
@@ -359,23 +267,23 @@ class _Look:
                 told = f"{type(error).__name__}: {error}"
                 where = _inputs(values) if len(values) < 4 else {}
                 at = {**{k: str(n) for k, n in sizes.items()}, **where}
-                shown = ", ".join(f"{name} = {value}" for name, value in at.items())
-                untold = NotRun(f"the code does not run on numpy arrays ({shown}): {told}")
+                inputs = ", ".join(f"{name} = {value}" for name, value in at.items())
+                untold = NotRun(f"the code does not run on numpy arrays ({inputs}): {told}")
                 raise untold.with_traceback(error.__traceback__) from error
-            free_read = _Values(np, sizes, values)
+            free_read = TermValues(np, sizes, values)
             if any(free_read(t) < 0 for t in self.ranges if not is_count(t)):
                 return None
             self.ran = True
             for says, one, claim, said in _pairs(self.statement, ran):
-                bound = {_called(v): value for v, value in _bound(claim, said)}
-                read = _Values(np, sizes, {**values, **bound}) if bound else free_read
+                bound = {called(v): value for v, value in bound_variables(claim, said)}
+                read = TermValues(np, sizes, {**values, **bound}) if bound else free_read
                 try:
-                    self.unmet -= {(says, one, part) for part in _compare(claim, said, read)}
-                except _Parted as parted:
+                    self.unmet -= {(says, one, part) for part in compared(claim, said, read)}
+                except Parted as parted:
                     part, in_code, in_term, place = parted.found
                     told = f"{one}, {part}" if one else part
-                    inputs = _inputs({**values, **bound})
-                    return Misreading(says, told, dict(sizes), inputs, in_code, in_term, place)
+                    at = _inputs({**values, **bound})
+                    return Misreading(says, told, dict(sizes), at, in_code, in_term, place)
         return None
 
 
@@ -409,103 +317,6 @@ def _is_equation(said: ConcreteClaim) -> bool:
     return said.relation == "=" and not said.variables
 
 
-def _sides(claim: Claim) -> Iterator[tuple[str, Term]]:
-    """Every term of a claim, under the name of its part."""
-    parts = {
-        "left side": claim.left, "right side": claim.right, "last number": claim.apart,
-        "witness": claim.witness,
-    }  # fmt: skip
-    steps = {f"step {k + 1}": link.term for k, link in enumerate(claim.links)}
-    steps |= {f"array {k + 1} it is free of": t for k, t in enumerate(claim.free_of)}
-    yield from ((part, t) for part, t in {**parts, **steps}.items() if t is not None)
-
-
-def _values_of(said: ConcreteClaim) -> dict[str, Any]:
-    """Every value of a claim as run, under the same names."""
-    parts = {
-        "left side": said.left, "right side": said.right, "last number": said.apart,
-        "witness": said.witness,
-    }  # fmt: skip
-    found = {part: value for part, value in parts.items() if value is not None}
-    found |= {f"step {k + 1}": value for k, (_, value) in enumerate(said.links)}
-    return found | {f"array {k + 1} it is free of": v for k, v in enumerate(said.free_of)}
-
-
-def _bound(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, Any]]:
-    """The variables that a claim binds, as terms and as values, the outermost first."""
-    for (name, given), variable in zip(claim.variables, said.variables, strict=False):
-        yield given.named(name).term, variable.value
-    if claim.variable is not None and said.unknown is not None:
-        yield claim.variable, said.unknown.value
-
-
-def _called(variable: Term) -> str:
-    return str(variable.data if variable.op == "index" else variable.data[0])
-
-
-def _compare(claim: Claim, said: ConcreteClaim, read: _Values) -> Iterator[str]:
-    """The parts that met a finite number; raises where a claim as run and its terms part."""
-    binders = [given.kind for _, given in claim.variables]
-    own = [variable.given.kind for variable in said.variables]
-    if binders != own:
-        raise _Parted("the variables", ", ".join(own) or "none", ", ".join(binders) or "none")
-    if claim.relation != said.relation:
-        raise _Parted("the relation", said.relation, claim.relation)
-    if said.inner is not None and said.inner.relation != claim.inner:
-        raise _Parted("the relation inside of exists", said.inner.relation, claim.inner)
-    terms, values = dict(_sides(claim)), _values_of(said)
-    equation, last = claim.relation == "=", f"step {len(claim.links)}"
-    ends_right = terms.get(last) is claim.right and values.get(last) is said.right
-    for part in dict.fromkeys((*terms, *values)):
-        if part not in terms or part not in values:
-            missing = "nothing"
-            raise _Parted(
-                part, _short(values.get(part, missing)), repr(terms.get(part, missing))
-            )
-        if part == last and ends_right:
-            continue  # it is the right side, which was compared
-        if _compare_side(part, terms[part], values[part], read, exact=equation):
-            yield from (part, last) if part == "right side" and ends_right else (part,)
-
-
-def _compare_side(part: str, term: Term, value: Any, read: _Values, *, exact: bool) -> bool:
-    """Whether all of this side was numbers that rounding does not hide.
-
-    Raises where its code and its term part.
-    """
-    here = np.asarray(value)
-    if here.dtype.kind not in "bfiu":
-        raise NotRun(
-            f"the {part} has entries that are no real numbers on numpy arrays: "
-            f"{type(value).__name__} of {here.dtype}"
-        )
-    try:
-        there = np.asarray(read(term))
-    except _OutOfRange as nothing:
-        raise _Parted(part, _short(value), str(nothing)) from None
-    if here.shape != there.shape:
-        fits = not exact and np.broadcast_shapes(here.shape, there.shape) == there.shape
-        if not fits:
-            raise _Parted(part, f"an array of shape {here.shape}", f"one of shape {there.shape}")
-        here = np.broadcast_to(here, there.shape)
-    here, there = here.astype(float), there.astype(float)
-    known = np.isfinite(there) | (~np.isnan(there) & (not term.finite))
-    met = bool(np.isfinite(there).any() and known.all())
-    same = (here == there) | (np.isnan(here) & np.isnan(there))
-    if same.all():
-        return met
-    gap = np.abs(here - there)
-    off = ~same & ~(gap <= ROUNDING * np.abs(there))
-    if off.any():
-        room = NEAR * read.largest
-        off = ~same & ~(gap <= room)
-        met = met and bool(room <= VISIBLE * np.max(np.abs(there[np.isfinite(there)])))
-    if off.any():
-        place = tuple(int(k) for k in np.argwhere(off)[0])
-        raise _Parted(part, _number(here[place]), _number(there[place]), place)
-    return met
-
-
 def _own(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arrays for the code to keep: what it writes into them is no input of its term."""
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()}
@@ -527,18 +338,4 @@ def _entries(shape: tuple[Term, ...], sizes: Mapping[str, int]) -> int:
 
 
 def _inputs(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _short(value) for name, value in values.items()}
-
-
-def _short(value: Any) -> str:
-    """An input in a line."""
-    if callable(value):
-        return "a smooth function"
-    array = np.asarray(value)
-    if array.dtype.kind not in "bfiu":
-        return repr(value)
-    return np.array2string(array, separator=", ", precision=6, threshold=24).replace("\n", "")
-
-
-def _number(value: Any) -> str:
-    return f"{value:.9g}"
+    return {name: shown(value) for name, value in values.items()}

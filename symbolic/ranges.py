@@ -90,7 +90,7 @@ def parts(term: Term) -> Iterator[Term]:
         opened = [fresh(t.args[0], t)]
         if t.op == "iterate":
             taken = {str(v.data[0]) for v in free(t) if v.op == "var"}
-            name = next(n for k in count() if (n := f"state{k}") not in taken)
+            name = next(n for k in count() if (n := f"state#{k}") not in taken)
             opened.append(make("var", (), (name, "real"), t.shape))
         stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
 

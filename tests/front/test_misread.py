@@ -15,7 +15,8 @@ from attnproof.numeric.parts import parts_of
 from attnproof.numeric.residues.exact import exact
 from attnproof.records import MisreadEvidence, Results
 from attnproof.sweeping.sweep import planned, sweep
-from attnproof.symbolic.gate import Misread, NotRun
+from attnproof.symbolic.comparison import NotRun
+from attnproof.symbolic.gate import Misread
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import Output
 from tests.front.swept import asked

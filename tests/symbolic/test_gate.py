@@ -25,7 +25,8 @@ from attnproof.symbolic.claim import (
     iterate,
     rows,
 )
-from attnproof.symbolic.gate import Misreading, NotRun, _Values, misreading
+from attnproof.symbolic.comparison import NotRun, TermValues
+from attnproof.symbolic.gate import Misreading, misreading
 from attnproof.symbolic.givens import (
     boolean,
     function,
@@ -371,7 +372,7 @@ def test_a_statement_of_terms_has_no_code() -> None:
 def test_a_slice_that_starts_below_0_stands_for_nothing() -> None:
     start, count = (n - m).term, m.term
     entry = make("slice", (real(n).named("X").term, start), (0, 1), (count,))
-    read = _Values(np, {"n": 1, "m": 3}, {"X": np.ones(1)})
+    read = TermValues(np, {"n": 1, "m": 3}, {"X": np.ones(1)})
     with pytest.raises(LookupError, match="nothing: entries -2 to 0 of an axis of length 1"):
         read(entry)
 

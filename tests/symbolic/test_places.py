@@ -157,15 +157,15 @@ def test_every_part_is_seen_once_with_binders_opened() -> None:
     assert any(part.op == "entry" for part in seen)
     inner = next(part for part in seen if part.op == "index")
     assert instantiate(total(j, body).args[1], inner) in seen
-    grown = stack(var("state0"), index("t", L), y, add(y, entry(X, index("t", L)), var("state1")))
+    grown = stack(var("state#0"), index("t", L), y, add(y, entry(X, index("t", L)), var("state#1")))
     names = {part.data[0] for part in opened(grown) if part.op == "var"}
-    assert {"state0", "state1", "state2", "X"} == names
-    many = add(*(var(f"state{k}") for k in range(120)))
-    assert var("state120") in opened(stack(many, index("t", L), y, y))
+    assert {"state#0", "state#1", "state#2", "X"} == names
+    many = add(*(var(f"state#{k}") for k in range(120)))
+    assert var("state#120") in opened(stack(many, index("t", L), y, y))
     table_of = table(j, entry(A, j, i))
     assert [part for part in opened(table_of) if part.op == "index" and part is not i] != []
     vector = stack(X, index("t", L), var("s", n), var("s", n))
-    assert make("var", (), ("state0", "real"), (n,)) in opened(vector)
+    assert make("var", (), ("state#0", "real"), (n,)) in opened(vector)
 
 
 def test_an_opened_index_is_none_that_stands_there() -> None:
