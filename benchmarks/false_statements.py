@@ -112,8 +112,11 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Verdict:
     except Exception as error:  # noqa: BLE001 (what a mutant means nothing by is no statement)
         return Verdict(path.stem, mutant, f"no statement: {type(error).__name__}")
     code = Code(theorem.body, theorem.assume)
-    with np.errstate(all="ignore"):
-        false = false_at(code, statement, theorem.given, Random(seed))
+    try:
+        with np.errstate(all="ignore"):
+            false = false_at(code, statement, theorem.given, Random(seed))
+    except Exception as error:  # noqa: BLE001 (one mutant is no reason to lose the others)
+        return Verdict(path.stem, mutant, f"no judge: {type(error).__name__}")
     if not false:
         return Verdict(path.stem, mutant, "not found false")
     try:

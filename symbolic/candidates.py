@@ -74,8 +74,12 @@ def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, sp
     if given.kind == "function":
         family = sample_functions(name, given, sizes)
         return random.choice(family) if family else None
-    if given.kind in ("index", "natural"):
-        return random.choice(range(below) if given.kind == "index" else NATURALS[:spread])
+    if given.kind == "natural":
+        return random.choice(NATURALS[:spread])
+    if min(shape, default=0) < 0 or (given.kind in ("index", "index map") and below < 1):
+        return None
+    if given.kind == "index":
+        return random.randrange(below)
     if given.kind in ("permutation", "injection", "index map"):
         return _map(given.kind, shape, below, random)
     if given.kind in ("orthogonal", "standard"):
@@ -84,7 +88,7 @@ def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, sp
     count = int(np.prod(shape, dtype=int))
     if given.kind == "boolean":
         mask = array_of(shape, [random.random() < 0.5 for _ in range(count)], bool)
-        for row in mask.reshape(-1, shape[-1]) if shape else ():
+        for row in mask.reshape(-1, shape[-1]) if mask.ndim and mask.size else ():
             row[random.randrange(len(row))] = True
         return mask
     if given.kind not in NUMBERS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from attnproof.symbolic import balls, certified_numbers, failures
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.admissible import obeys
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.candidates import Candidate
+from attnproof.symbolic.candidates import Candidate, draw
 from attnproof.symbolic.claim import Claim, all_positive, equal, exists
 from attnproof.symbolic.decision import Witness
 from attnproof.symbolic.evaluate import Evaluator
@@ -24,6 +25,7 @@ from attnproof.symbolic.givens import (
     frequencies,
     function,
     index_below,
+    index_map,
     injection,
     orthogonal,
     permutation,
@@ -261,3 +263,20 @@ def test_a_swallowed_division_by_zero_is_noticed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(certified_numbers, "_reciprocal", lambda x: 1 / x if x else fmpq(0))
     assert attempt(TRUE["0/0 is no witness"]) is not None
     assert attempt(TRUE["an all-masked row is no witness"], limit=0.4) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [index_below(n - 1), index_map(n, n - 1), real(n - 2), injection(n, n - 1)],
+    ids=["an index below 0", "a map to nothing", "a negative length", "more than there are"],
+)
+def test_what_has_no_value_at_some_sizes_is_not_drawn_there(given: Given) -> None:
+    assert draw({"x": given}, {"n": 1}, Random(0), 3) is None
+    if given.kind != "injection":
+        assert draw({"x": given}, {"n": 3}, Random(0), 3) is not None
+
+
+def test_a_mask_without_keys_has_no_row_that_sees_one() -> None:
+    found = draw({"m": boolean(n, n - 1)}, {"n": 1}, Random(0), 3)
+    assert found is not None
+    assert found.values["m"].shape == (1, 0)
