@@ -67,7 +67,7 @@ TESTS = tuple(
         "rule_steps", "rule_conditions", "derivation_conditions", "formed_conditions", "scalars",
         "kernel_conditions", "places", "sign_conditions", "rules",
         "rules_refuse", "kernel_faults", "derivation_faults", "formed", "terms", "meaning",
-        "proofs",
+        "proofs", "hypotheses", "prove",
         "signs", "sizes", "ranges", "kernel", "digits_in_range", "attacks_on_the_kernel",
         "attacks_on_signs", "assumptions", "apart", "rules_at_random", "expectations", "infinity",
         "natural_induction", "squares_and_inverses", "attacks_on_statements", "conclusions", "laws",

@@ -22,11 +22,11 @@ from .terms import Term, made
 
 __all__ = ["formed"]
 
-UNARY = ("exp", "log", "cos", "sin", "tanh", "sqrt", "abs", "indicator", "not", "power")
-BINARY = (
-    "maximum", "equal", "less", "less_equal", "and", "or", "floor_divide", "remainder",
-)  # fmt: skip
-ARITY = dict.fromkeys(UNARY, 1) | dict.fromkeys(BINARY, 2) | {"where": 3}
+ARITY = {
+    "exp": 1, "log": 1, "cos": 1, "sin": 1, "tanh": 1, "sqrt": 1, "abs": 1, "power": 1,
+    "indicator": 1, "not": 1, "maximum": 2, "equal": 2, "less": 2, "less_equal": 2, "and": 2,
+    "or": 2, "floor_divide": 2, "remainder": 2, "where": 3,
+}  # fmt: skip
 MAPS = ("permutation", "injection", "index map")
 Shape = tuple[Term, ...]
 
@@ -228,18 +228,15 @@ def _matmul(t: Term) -> bool:
     if y.ndim == 1:
         return t.shape == x.shape[:-1]
     batch = y.shape[:-2]
-    return x.shape[: len(batch)] == batch and x.ndim - 2 <= len(batch) <= max(x.ndim - 2, 0) and (
-        t.shape == (*x.shape[:-1], y.shape[-1])
-    )  # fmt: skip
+    alike = len(batch) == max(x.ndim - 2, 0) and x.shape[: len(batch)] == batch
+    return alike and t.shape == (*x.shape[:-1], y.shape[-1])
 
 
 def _reshape(t: Term) -> bool:
     (x,), groups = t.args, t.data
-    sides = zip(*groups, strict=True) if groups else ((), ())
-    in_order = all(
-        [axis for group in side for axis in group] == list(range(array.ndim))
-        for side, array in zip(sides, (x, t), strict=True)
-    )
+    read = [axis for before, _ in groups for axis in before]
+    written = [axis for _, after in groups for axis in after]
+    in_order = read == list(range(x.ndim)) and written == list(range(t.ndim))
     cut = [before for before, after in groups if len(before) + len(after) != 2]
     merged = [x.shape[k] for before in cut for k in before]
     return in_order and all(map(is_count, merged)) and all(

@@ -65,29 +65,18 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
     divisors = [a for a in nonzero if a.op == "add"]
     for side in (t, target, *divisors):
         _atoms(_inverses_as_atoms(side), atoms)
-    _, *gens = _polynomials(max(len(atoms), 1))
+    ring, *gens = _polynomials(len(atoms))
 
     def read(side: Term) -> Any:
-        return _polynomial(_inverses_as_atoms(side), atoms, gens, gens[0] ** 0)
+        return _polynomial(_inverses_as_atoms(side), atoms, gens, ring.one)
 
     difference = read(t) - read(target)
     for divisor in divisors:
         inverse = atoms.get(make("inverse of", (divisor,)))
         if inverse is not None:
             difference = _cleared(difference, 2 * inverse, read(divisor))
-    if not difference:
-        return True
-    cancels = [atoms[a] for a in nonzero if a in atoms]
-    rest: dict[tuple[int, ...], Any] = {}
-    for monomial, coefficient in difference.terms():
-        exponents = list(monomial)
-        for a in cancels:
-            both = min(exponents[2 * a], exponents[2 * a + 1])
-            exponents[2 * a] -= both
-            exponents[2 * a + 1] -= both
-        key = tuple(exponents)
-        rest[key] = rest.get(key, 0) + coefficient
-    return not any(rest.values())
+    places = [2 * atoms[a] for a in nonzero if a in atoms]
+    return not difference.rem([gens[at] * gens[at + 1] - ring.one for at in places])
 
 
 def _cleared(polynomial: Any, place: int, divisor: Any) -> Any:
@@ -108,10 +97,12 @@ def _inverses_as_atoms(t: Term) -> Term:
     if t.op != "power":
         return t
     base = t.args[0]
-    if t.data < 0 and base.op == "add":
+    if t.data >= 0:
+        return make("power", (_inverses_as_atoms(base),), t.data)
+    if base.op == "add":
         return power(make("inverse of", (base,)), -t.data)
-    if t.data < 0 and base.op == "mul":
+    if base.op == "mul":
         return make("mul", tuple(_inverses_as_atoms(power(arg, t.data)) for arg in base.args))
-    if t.data < 0 and base.op == "power":
+    if base.op == "power":
         return _inverses_as_atoms(power(base.args[0], t.data * base.data))
-    return make("power", (_inverses_as_atoms(base),), t.data)
+    return t

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from itertools import count
-from math import prod
 
 from ..scalars import ONE, ZERO, always_less, is_integer, mul, num, number_of, power
-from ..terms import Term, free, instantiate, make, substitute
+from ..terms import Own, Term, free, instantiate, make, substitute
 from . import sizes
 from .base import NOTHING, Assumption, fresh
 from .polynomials import same_polynomial
@@ -34,19 +32,18 @@ def sign(t: Term, facts: Facts = NOTHING) -> Sign:
     value = number_of(t)
     if value is not None:
         return (2 if value > 0 else 1 if value == 0 else 0), NOTHING
-    array = t.args[0] if t.op == "entry" else t
-    if array.op == "var" and array.data[1] in BY_KIND:
-        kind = array.data[1]
-        return BY_KIND[kind], frozenset({(kind, array)})
     for kind, certain in BY_KIND.items():
-        if (kind, array) in facts:
-            return certain, frozenset({(kind, array)})
-    if t.op == "var" and t.data[1] == "natural":
-        found: Sign = (1, NOTHING)
-    else:
-        found = _SIGNS[t.op](t, facts) if t.op in _SIGNS else NEITHER
-    known = found[0] and t.op not in ("var", "index", "entry")
-    return found if known or not facts else max(found, _by_facts(t, facts), key=lambda s: s[0])
+        if (kind, t) in facts:
+            return certain, frozenset({(kind, t)})
+    found = _SIGNS[t.op](t, facts) if t.op in _SIGNS else NEITHER
+    return max(found, _by_facts(t, facts), key=lambda s: s[0])
+
+
+def _var(t: Term, _: Facts) -> Sign:
+    kind = t.data[1]
+    if kind == "natural":
+        return 1, NOTHING
+    return (BY_KIND[kind], frozenset({(kind, t)})) if kind in BY_KIND else NEITHER
 
 
 def _indicator(t: Term, _: Facts) -> Sign:
@@ -59,11 +56,8 @@ def _power(t: Term, facts: Facts) -> Sign:
     inner, assumed = sign(t.args[0], facts)
     if not t.finite or t.data % 2:
         return (inner if t.finite else 0), assumed
-    if inner < 2:
-        apart, used = nonzero(t.args[0], facts)
-        if apart:
-            return 2, used
-    return max(inner, 1), assumed
+    apart, used = nonzero(t.args[0], facts)
+    return (2, used) if apart else (1, NOTHING)
 
 
 def _root(t: Term, facts: Facts) -> Sign:
@@ -161,13 +155,12 @@ def _by_facts(t: Term, facts: Facts) -> Sign:
     """The sign of t = c·g·x + rest, where a fact says the sign of the number x."""
     if t.shape or not t.finite:
         return NEITHER
-    own = collected(t)
     for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
         kind, x = fact
         if kind not in BY_KIND or x.shape or not x.finite:
             continue
-        for factor, rest in sizes.multiples(own, collected(x)):
-            certain, used = sign(factor, facts - {fact})
+        for factor, rest in sizes.multiples(collected(t), collected(x)):
+            certain, used = sign(factor, facts)
             left, more = sign(as_term(rest), facts - {fact}) if certain else NEITHER
             if left:
                 strict = left == 2 or (certain == 2 and BY_KIND[kind] == 2)
@@ -180,7 +173,7 @@ def _mul(t: Term, facts: Facts) -> Sign:
     single: list[Term] = []
     squares: list[Term] = []
     for arg in t.args:
-        if arg in single and t.finite:
+        if arg in single:
             single.remove(arg)
             squares.append(power(arg, 2))
         else:
@@ -196,12 +189,11 @@ def _terms(facts: Facts) -> list[Term]:
 
 def _where(t: Term, facts: Facts) -> Sign:
     (a, used), (b, more) = (sign(arg, facts) for arg in t.args[1:])
-    return (min(a, b), used | more) if t.finite else NEITHER
+    return min(a, b), used | more
 
 
 def _maximum(t: Term, facts: Facts) -> Sign:
-    parts = [sign(arg, facts) for arg in t.args if arg.finite]
-    return max(parts, key=lambda part: part[0], default=NEITHER)
+    return max((sign(arg, facts) for arg in t.args), key=lambda part: part[0])
 
 
 def _iterate(t: Term, facts: Facts) -> Sign:
@@ -211,10 +203,7 @@ def _iterate(t: Term, facts: Facts) -> Sign:
     if t.shape or first < 2:
         return NEITHER
     layer = fresh(depth, t, *_terms(facts))
-    known = free(t).union(*map(free, _terms(facts)))
-    names = {str(v.data[0]) for v in known if v.op == "var"}
-    name = next(n for k in count() if (n := f"y{k}") not in names)
-    state = make("var", (), (name, "positive"))
+    state = make("var", (), (Own("y"), "positive"))
     then, more = sign(instantiate(body, layer, state), facts)
     return (2, used | (more - {("positive", state)})) if then == 2 else NEITHER
 
@@ -223,21 +212,14 @@ Bound = tuple[Fraction | None, bool, frozenset[Assumption]]
 UNKNOWN: Bound = (None, False, NOTHING)
 
 
-def _bound(low: Bound) -> Fraction:
-    return low[0] or Fraction()
-
-
 def _at_least(t: Term, facts: Facts) -> Bound:
     """A number that t is certainly not below, or None; and whether t is certainly above it."""
-    value = _literal(t)
-    if value is not None:
-        return value, False, NOTHING
     if t.op == "add":
         parts = [_at_least(arg, facts) for arg in t.args]
         lows = [low for low, _, _ in parts if low is not None]
         used = NOTHING.union(*(a for _, _, a in parts))
         if len(lows) < len(parts):
-            return None, False, used
+            return UNKNOWN
         return sum(lows, Fraction()), any(strict for _, strict, _ in parts), used
     scale, inner = _scaled(t)
     literal = number_of(inner)
@@ -252,9 +234,10 @@ def _at_least(t: Term, facts: Facts) -> Bound:
         if certain:
             return scale, certain == 2, used
     if t.op == "maximum":
-        known = [_at_least(x, facts) for x in t.args if x.finite]
-        return max((low for low in known if low[0] is not None), key=_bound, default=UNKNOWN)
-    if t.op == "exp" and t.finite:
+        parts = [_at_least(x, facts) for x in t.args]
+        known = [(low, strict, used) for low, strict, used in parts if low is not None]
+        return max(known, default=UNKNOWN)
+    if t.op == "exp":
         certain, used = sign(t.args[0], facts)
         above = certain == 2 or (not certain and t.args[0].finite)
         return Fraction(1 if certain else 0), above, used
@@ -271,13 +254,6 @@ def _at_most_one(t: Term, facts: Facts) -> Sign:
     if t.op == "power" and t.data < 0:
         return sign(minus(t.args[0], ONE), facts)
     return NEITHER
-
-
-def _literal(t: Term) -> Fraction | None:
-    """The value of a product of literal numbers, or None."""
-    factors = [number_of(x) for x in (t.args if t.op == "mul" else (t,))]
-    known = [x for x in factors if x is not None]
-    return prod(known, start=Fraction(1)) if len(known) == len(factors) else None
 
 
 def _scaled(t: Term) -> tuple[Fraction, Term]:
@@ -305,8 +281,8 @@ def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, frozenset[Assumption
     if t.op in ("power", "abs") and t.finite:
         return nonzero(t.args[0], facts)
     certain, used = sign(t, facts)
-    if certain == 2 or not t.finite:
-        return certain == 2, used
+    if certain == 2:
+        return True, used
     if t.op == "mul":
         parts = [nonzero(arg, facts) for arg in t.args]
         return all(p for p, _ in parts), NOTHING.union(*(a for _, a in parts))
@@ -335,6 +311,7 @@ CARRIED = (
 )  # fmt: skip
 
 _SIGNS: dict[str, Callable[[Term, Facts], Sign]] = dict.fromkeys(CARRIED, _carried) | {
+    "var": _var,
     "size": lambda _, __: (2, NOTHING),
     "pi": lambda _, __: (2, NOTHING),
     "index": lambda t, _: (0 if t.args[0].op == "space" else 1, NOTHING),

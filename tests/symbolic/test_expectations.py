@@ -161,7 +161,9 @@ def test_no_mean_of_squares_makes_random_numbers_equal() -> None:
 
 
 def test_random_numbers_that_differ_may_do_so_without_probability() -> None:
-    for told in (lambda X: [differ(X, 0)], lambda X, Y: [differ(X, Y)]):
+    for told in (
+        lambda X: [differ(X, 0)], lambda X, Y: [differ(X, Y)], lambda z, t: [differ(z, t)],
+    ):  # fmt: skip
         said = Said(GIVEN, lambda X, Y: greater(mean((X - Y) ** 2), 0), told)
         with pytest.raises(TypeError, match="random arrays that differ"):
             verdict(said)

@@ -12,8 +12,9 @@ from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement, theorem
 
 n, d = sizes("n d")
-GIVEN = {"V": real(n, d), "lo": real(d), "A": real(n, d), "B": real(n, d), "M": boolean(n, n)}
-V, lo, A, B, M = (given.named(name) for name, given in GIVEN.items())
+GIVEN = {"V": real(n, d), "lo": real(d), "A": real(n, d), "B": real(n, d), "M": boolean(n, n),
+         "C": real(n, n)}  # fmt: skip
+V, lo, A, B, M, C = (given.named(name) for name, given in GIVEN.items())
 
 
 def verdict(claim: Claim, *laws: Claim) -> str:
@@ -55,8 +56,16 @@ def test_a_hypothesis_that_the_kernel_cannot_use_is_refused_in_a_sentence() -> N
     for told in (some, every):
         with pytest.raises(TypeError, match="a hypothesis is an equation, for all values"):
             verdict(equal(A, A), told)
+
+
+LOW = xp.where(M, 0, -xp.inf)
+UNFIT = (differ(M, M.mT), differ(LOW, C), differ(C, LOW), differ(LOW, LOW.mT))
+
+
+@pytest.mark.parametrize("told", UNFIT)
+def test_only_finite_numbers_are_taken_to_differ(told: Claim) -> None:
     with pytest.raises(TypeError, match="only arrays of finite numbers are taken to differ"):
-        verdict(equal(A, A), differ(M, M.mT))
+        verdict(equal(A, A), told)
 
 
 def test_a_conclusion_that_arrays_differ_needs_a_contradiction() -> None:

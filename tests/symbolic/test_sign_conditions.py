@@ -82,6 +82,10 @@ short = less_one(n)
 at_short = index("s", short)
 
 
+NO_X = make("add", (X, make("mul", (num(-1), X), shape=(n,))), shape=(n,))
+j0, first_layer, XL = index("j0", n), index("j0", L), var("XL", L)
+
+
 def neg(x: Term) -> Term:
     return mul(num(-1), x)
 
@@ -100,7 +104,7 @@ FORM: list[tuple[Term, int, Facts]] = [
     (holds(C), 1, NOTHING), (up_to(a, a), 2, NOTHING), (under_(a, a), 1, NOTHING),
     (up_to(a, b), 1, NOTHING), (holds(make("equal", (a, a))), 2, NOTHING),
     (power(a, 2), 1, NOTHING), (power(a, 3), 0, NOTHING), (power(q, 3), 2, facts(Q)),
-    (power(q, 2), 2, facts(Q)), (power(d, 2), 1, facts(DD)), (power(q, -1), 2, facts(Q)),
+    (power(q, 2), 2, facts(Q)), (power(d, 2), 1, NOTHING), (power(q, -1), 2, facts(Q)),
     (power(d, -1), 1, facts(DD)), (power(a, -2), 1, NOTHING), (power(BELOW, 2), 0, NOTHING),
     (power(BELOW, 3), 0, NOTHING), (unary("sqrt", q), 2, facts(Q)),
     (unary("sqrt", d), 1, facts(DD)),
@@ -154,6 +158,26 @@ FORM: list[tuple[Term, int, Facts]] = [
     (make("concat", (P, P), 0, (mul(TWO, n),)), 0, NOTHING), (MINUS_INFINITY, 0, NOTHING),
     (add(mul(q, a), mul(num(-1), q, a)), 1, NOTHING), (add(mul(q, r), neg(mul(q, r))), 1, NOTHING),
     (add(q, neg(mul(q, holds(C)))), 1, facts(Q)), (add(mul(q, holds(C)), neg(q)), 0, NOTHING),
+    (unary("sqrt", up_to(a, BELOW)), 0, NOTHING), (unary("tanh", up_to(a, BELOW)), 0, NOTHING),
+    (unary("log", unary("exp", D)), 0, NOTHING),
+    (unary("log", add(ONE, up_to(a, BELOW))), 0, NOTHING),
+    (total(j, add(entry(X, j), neg(entry(X, j0)))), 0, NOTHING),
+    (make("add", (P, unary("tanh", P)), shape=(n,)), 2, facts(("positive", P))),
+    (NO_X, 0, NOTHING), (add(BELOW, neg(BELOW)), 0, NOTHING),
+    (add(q, mul(up_to(ZERO, a), a)), 2, facts(Q)),
+    (add(ONE, mul(up_to(ZERO, a), a, q)), 2, facts(Q)),
+    (add(q, *(mul(up_to(ZERO, x), x) for x in (a, b, c))), 2, facts(Q)),
+    (add(q, *(mul(up_to(ZERO, x), x) for x in (a, b, c, y))), 0, NOTHING),
+    (add(num(4), *(neg(under_(x, b)) for x in (a, c, y, d))), 1, NOTHING),
+    (make("maximum", (u, d)), 1, NOTHING),
+    (stack(q, t, y, mul(y, add(entry(XL, t), neg(entry(XL, first_layer)), ONE))), 0, NOTHING),
+    (add(make("maximum", (unary("exp", a), TWO)), num(-1)), 2, NOTHING),
+    (add(make("maximum", (TWO, unary("exp", a))), num(-1)), 2, NOTHING),
+    (add(make("maximum", (ONE, unary("cos", a))), num(-1)), 1, NOTHING),
+    (add(make("maximum", (ONE, unary("exp", q))), num(-1)), 2, facts(Q)),
+    (add(ONE, neg(power(add(ONE, up_to(a, BELOW)), -1))), 0, NOTHING),
+    (add(ONE, neg(unary("exp", make("mul", (num(-1), D), shape=(n,))))), 0, NOTHING),
+    (add(mul(ZERO, unary("exp", neg(q))), unary("cos", a), ONE), 1, NOTHING),
 ]  # fmt: skip
 
 BY_FACTS: list[tuple[Term, Facts, int, Facts]] = [
@@ -188,6 +212,21 @@ BY_FACTS: list[tuple[Term, Facts, int, Facts]] = [
     (make("maximum", (a, b)), facts(POS), 2, facts(POS)),
     (stack(a, t, y, mul(y, q)), facts(POS), 2, facts(POS, Q)),
     (stack(a, t, y, mul(y, b)), facts(POS, ("positive", b)), 2, facts(POS, ("positive", b))),
+    (i, facts(("nonnegative", mul(TWO, i))), 1, NOTHING),
+    (total(j, entry(X, j)), facts(("positive", entry(X, ZERO))), 0, NOTHING),
+    (total(j, power(entry(X, j), 2)), facts(("nonzero", entry(X, ZERO))), 2,
+     facts(("nonzero", entry(X, ZERO)))),
+    (total(j, make("maximum", (entry(D, j), entry(X, j)))), facts(("positive", entry(X, ZERO))), 2,
+     facts(("nonnegative", D), ("positive", entry(X, ZERO)))),
+    (add(q, mul(up_to(a, ZERO), b)), facts(POS), 2, facts(POS, Q)),
+    (add(mul(up_to(ZERO, a), q), b, neg(mul(up_to(ZERO, a), b))), facts(NN), 2, facts(NN, Q)),
+    (add(mul(up_to(ZERO, a), a), b, neg(c)), facts(NN, POS, ("nonnegative", add(b, neg(c)))), 1,
+     facts(NN, POS, ("nonnegative", add(b, neg(c))))),
+    (make("add", (P, a, neg(b)), shape=(n,)), facts(("positive", add(a, neg(b)))), 0, NOTHING),
+    (add(up_to(a, BELOW), a, neg(b)), facts(("positive", add(a, neg(b)))), 0, NOTHING),
+    (add(mul(q, X), neg(mul(q, Y))),
+     facts(("positive", make("add", (X, neg(Y)), shape=(n,)))), 0, NOTHING),
+    (a, facts(("positive", add(a, neg(up_to(b, BELOW))))), 0, NOTHING),
 ]  # fmt: skip
 
 NOT_ZERO: list[tuple[Term, Facts, bool, Facts]] = [
@@ -218,6 +257,8 @@ NOT_ZERO: list[tuple[Term, Facts, bool, Facts]] = [
     (unary("exp", BELOW), NOTHING, False, NOTHING), (BELOW, facts(NZ), False, NOTHING),
     (BELOW, facts(("nonzero", BELOW)), True, facts(("nonzero", BELOW))),
     (add(a, b), facts(NZ, ("nonzero", b)), False, NOTHING),
+    (X, facts(("nonzero", X)), False, NOTHING),
+    (power(BELOW, 2), facts(("nonzero", BELOW)), False, NOTHING),
 ]  # fmt: skip
 
 
@@ -380,6 +421,7 @@ DIFFERENT: list[tuple[Term, Term, tuple[Term, ...]]] = [
     (mul(a, INV, b, power(b, -1)), ONE, (a,)), (power(a, 2), a, ()),
     (MINUS_INFINITY, MINUS_INFINITY, ()),
     (add(BELOW, a), add(a, BELOW), ()), (a, BELOW, ()), (X, X, ()), (a, X, ()), (X, a, ()),
+    (ZERO, NO_X, ()), (NO_X, ZERO, ()), (INV, ONE, (a,)), (a, ONE, (a,)),
     (HALF, TWO, ()),
     (add(mul(a, power(add(a, b), -1)), mul(c, power(add(a, b), -1))), ONE, (add(a, b),)),
     (power(TWO, -1), TWO, ()), (power(ZERO, -1), ONE, ()), (power(a, 0), ZERO, ()), (ZERO, ONE, ()),
