@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from .symbolic.array import as_array
 from .symbolic.givens import Given
 from .symbolic.terms import free
@@ -18,6 +20,7 @@ from .symbolic.terms import free
 __all__ = ["misdeclared"]
 
 READ = frozenset(["width", "axes", "whole", "together"])  # attributes that are read of an instance
+PER_COORDINATE = frozenset(["apart", "tell"])  # they may be given the number of a coordinate too
 NEAR = 0.8  # biass and relates are near, rotate and angles are not
 
 
@@ -35,6 +38,12 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
                     f"{cls.__name__}.{name} is a method that no law looks at; call it {meant} if "
                     f"that is meant, or _{name} if it helps another"
                 )
+        wanted = _called_with(base, name)
+        if inspect.isfunction(value) and wanted and not _takes(value, wanted):
+            yield (
+                f"{cls.__name__}.{name} takes {inspect.signature(value)}, and is called as "
+                f"{name}({', '.join(wanted[1:])}); give it these parameters"
+            )
     if not isinstance(cls.given, Mapping) or not isinstance(cls.usual, Mapping):
         yield f"{cls.__name__}: given and usual are dictionaries, by the names of the parameters"
     for name, given in cls.given.items():
@@ -54,13 +63,45 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
             f"{cls.__name__}.usual has {strange[0]!r}, which is no parameter; "
             + (f"given declares {', '.join(cls.given)}" if cls.given else "declare it in given")
         )
+    for name in sorted(set(cls.usual) & set(cls.given)):
+        if cls.given[name].kind != "function" and not _is_finite(cls.usual[name]):
+            yield (
+                f"{cls.__name__}.usual[{name!r}] is {cls.usual[name]!r}; write a number, or a list "
+                "of numbers, none of them NaN or infinite"
+            )
     yield from _lengths(cls)
+
+
+def _called_with(base: type, name: str) -> tuple[str, ...]:
+    """The parameters with which laws call a method; empty if none calls it."""
+    declared = getattr(base, name, None)
+    known = inspect.isfunction(declared) and not name.startswith("_")
+    return tuple(inspect.signature(declared).parameters) if known else ()  # type: ignore[arg-type]
+
+
+def _takes(method: Any, wanted: tuple[str, ...]) -> bool:
+    """Whether a method can be called so."""
+    counts = {len(wanted), len(wanted) + (method.__name__ in PER_COORDINATE)}
+    for count in counts:
+        try:
+            inspect.signature(method).bind(*range(count))
+        except TypeError:
+            continue
+        return True
+    return False
 
 
 def _near(name: str, hooks: Collection[str]) -> list[str]:
     """The method that may be meant: letters too many or too few, or in another order."""
     swapped = [hook for hook in hooks if sorted(hook) == sorted(name)]
     return swapped or get_close_matches(name, hooks, 1, NEAR)
+
+
+def _is_finite(numbers: Any) -> bool:
+    try:
+        return bool(np.isfinite(np.asarray(numbers, dtype=float)).all())
+    except (TypeError, ValueError):
+        return False
 
 
 def _lengths(cls: Any) -> Iterator[str]:

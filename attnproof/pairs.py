@@ -13,9 +13,11 @@ from typing import Any
 from .encoding import Encoding
 from .encoding_law import Answer, stated
 from .law_names import c, r
+from .symbolic.budget import spend
 from .symbolic.claim import Claim, equal
 from .symbolic.givens import Given, index_below
 from .symbolic.prove import decide
+from .symbolic.statement import Statement
 
 __all__ = [
     "ANYWHERE", "OPEN", "OPEN_ROWS", "alone", "moves_together", "of_pairs", "of_pairs_by_offset",
@@ -38,9 +40,16 @@ def of_pairs(kind: type[Encoding]) -> str:
 @cache
 def alone(kind: type[Encoding]) -> bool:
     """Whether the score of a pair is proved to be what it is among any other tokens."""
-    asked = stated(_among_others, kind(), ANYWHERE)
+    return _proved(stated(_among_others, kind(), ANYWHERE))
+
+
+def _proved(asked: Statement | Answer) -> bool:
+    """Whether it is proved; that no time was left says nothing, and is not kept."""
     assert not isinstance(asked, Answer)
-    return decide(asked, refuting=False).verdict == "proved"
+    if decide(asked, refuting=False).verdict == "proved":
+        return True
+    spend()
+    return False
 
 
 def _among_others(
@@ -60,9 +69,7 @@ def _by_itself(kind: type[Encoding]) -> bool:
     """Whether a token is proved to become among any others what it becomes alone."""
     if not kind.acts("add", "turn", "query", "key"):
         return True
-    asked = stated(_rows, kind(), ANYWHERE)
-    assert not isinstance(asked, Answer)
-    return decide(asked, refuting=False).verdict == "proved"
+    return _proved(stated(_rows, kind(), ANYWHERE))
 
 
 def _rows(
@@ -107,9 +114,7 @@ def of_pairs_by_offset(kind: type[Encoding]) -> str:
 @cache
 def moves_together(kind: type[Encoding]) -> bool:
     """Whether all scores are proved to stay when all positions move alike."""
-    asked = stated(_all_moved, kind(), {})
-    assert not isinstance(asked, Answer)
-    return decide(asked, refuting=False).verdict == "proved"
+    return _proved(stated(_all_moved, kind(), {}))
 
 
 def _all_moved(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:

@@ -29,6 +29,7 @@ from itertools import count
 from typing import Any
 
 from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
+from .calling import demand
 from .concrete import either
 from .givens import Given
 from .scalars import integer, is_truth
@@ -112,10 +113,13 @@ class Claim:
 
     def with_facts(self, *facts: Instance | Law) -> Claim:
         """The claim, to be shown with hypotheses or earlier conclusions at hand."""
+        for fact in facts:
+            demand(fact, (Instance, Law), "with_facts takes laws (for_all), or laws at values")
         return replace(self, using=tuple(f if isinstance(f, Instance) else f.at() for f in facts))
 
     def by_induction(self, on: Array) -> Claim:
         """The claim, to be shown by induction on a natural number, which is given as such."""
+        demand(on, Array, "induction is on a given natural number, such as m")
         if on.term.op != "var" or on.term.data[1] != "natural":
             raise TypeError(f"induction is on a given natural number, such as m; it is on {on!r}")
         return replace(self, by="induction", on=on.term)
@@ -138,6 +142,8 @@ def equal(left: Any, right: Any) -> Claim:
 @either
 def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
     """first = ... = last, each step with its reason."""
+    if not steps:
+        raise TypeError("a chain has steps: chain(first, (reason, next), .., (reason, last))")
     a = as_array(first)
     links = _links(a, steps)
     return Claim("=", a.term, links[-1].term, links)
@@ -145,7 +151,9 @@ def chain(first: Any, *steps: tuple[str, Any]) -> Claim:
 
 def _links(first: Array, steps: tuple[tuple[str, Any], ...]) -> tuple[Link, ...]:
     links: list[Link] = []
-    for reason, value in steps:
+    for step in steps:
+        demand(step, _is_step, "a step of a chain is a pair (reason, next), the reason in words")
+        reason, value = step
         b = as_array(value)
         if b.axes != first.axes:
             raise AxisMismatch(
@@ -154,6 +162,10 @@ def _links(first: Array, steps: tuple[tuple[str, Any], ...]) -> tuple[Link, ...]
             )
         links.append(Link(reason, b.term))
     return tuple(links)
+
+
+def _is_step(step: Any) -> bool:
+    return isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str)
 
 
 @either
@@ -234,6 +246,9 @@ def exists(
     ... # doctest: +ELLIPSIS
     Claim(relation='exists', left=z, right=x, ...)
     """
+    demand(variable, Given, "exists wants a kind of array, such as real(n), and its name")
+    demand(name, str, "exists wants the name of what exists, such as 'z', behind its kind")
+    demand(body, callable, "exists wants a function of what exists, such as lambda z: equal(z, x)")
     if variable.kind == "function":
         raise TypeError(f"an array is said to exist; {name} is a function")
     unknown: Array = variable.named(Own(name))
@@ -359,7 +374,10 @@ def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) ->
     >>> law.at(k=1).sides[0]
     f(m + 1)
     """
+    demand(variables, Mapping, "for_all wants its variables by name, such as {'m': natural()}")
+    demand(body, callable, "for_all wants a function of its variables, such as lambda m: equal(..)")
     for name, given in variables.items():
+        demand(given, Given, f"for_all wants what {name} may be, such as real() or natural()")
         if given.kind == "function":
             raise TypeError(f"a law speaks of numbers and arrays; {name} is a function: give it")
     own = {name: given.named(Own(name)) for name, given in variables.items()}
@@ -406,6 +424,7 @@ def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     >>> rows(n, lambda i: i * i).shape
     (n,)
     """
+    demand(row, callable, "rows wants a function of one index, such as lambda i: X[i]")
     at = make("index", (integer(as_array(length).term),), f"row{_fresh()}")
     body = as_array(row(Array(at))).term
     return Array(make("tabulate", (at.args[0], bind(body, at)), shape=(at.args[0], *body.shape)))
@@ -418,7 +437,9 @@ def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
     A symbolic depth (a size, an index, a natural number) gives one term, about which the kernel
     reasons by induction.
     """
+    demand(layer, callable, "iterate wants a function of t and the state: iterate(depth, start, f)")
     if not isinstance(depth, Array):
+        demand(depth, int, "iterate wants a whole number of layers: iterate(depth, start, f)")
         for t in range(depth):
             start = layer(t, start)
         return start

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from .calling import called
 from .scalars import number_of
 
 if TYPE_CHECKING:
@@ -214,8 +215,8 @@ def either(build: Callable[P, R]) -> Callable[P, R]:
     def built(*args: P.args, **named: P.kwargs) -> R:
         reading = _READING.get()
         if reading is None:
-            return build(*args, **named)
-        return cast("R", getattr(reading, build.__name__)(*args, **named))
+            return called(build, build, *args, **named)
+        return cast("R", called(build, getattr(reading, build.__name__), *args, **named))
 
     return built
 

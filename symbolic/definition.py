@@ -12,6 +12,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .array import Array
+from .calling import called
 from .terms import Term, make
 
 __all__ = ["DEFINITIONS", "Definition", "definition"]
@@ -39,7 +40,7 @@ class Definition(Generic[P, R]):
         update_wrapper(self, self.body)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        result = self.body(*args, **kwargs)
+        result = called(self.body, self.body, *args, **kwargs)
         if not isinstance(result, Array):
             return result
         terms: list[Term] = [a.term for a in args if isinstance(a, Array)]

@@ -7,20 +7,23 @@ that attnproof calls by itself.
 * Below the last frame of attnproof there is code of the user: it raised the error.
 * Code of attnproof raised it on purpose, by ``raise``, where code of the user had called it, or as
   an error that speaks of what was given: that is a refusal, and the user is to hear it.
+* A function of the user's does not take the arguments that it is called with.
 * Otherwise (a ``KeyError`` in a table of ours, an assertion, arrays of our own whose shapes do not
   fit) it is a fault of attnproof, whatever it was looking at.
 """
 
 from __future__ import annotations
 
+import re
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import unwrap
 from opcode import opmap
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 
 __all__ = ["REPORT", "Fault", "fault_of"]
 
@@ -32,6 +35,7 @@ LIBRARIES = frozenset({
     "matplotlib", "mpmath", "numpy", "pydantic", "pydantic_core", "pytest", "_pytest", "pluggy",
     "rich", "scipy", "sympy", "torch", "typer",
 })  # fmt: skip
+UNFIT = re.compile(r"([\w.<>]+)\(\) (?:takes|missing|got (?:an unexpected|multiple values))")
 HANDS_ON = ("__torch_function__", "__torch_dispatch__")
 GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # dataclasses are <string>
 FRONT = Path(__file__).resolve().parent.parent
@@ -85,7 +89,12 @@ def fault_of(
     told = type(error).__name__ + (f": {text}" if text else "")
     at = next((tb for tb, one in zip(reversed(frames), reversed(whose), strict=True)
                if one == OURS), None)  # fmt: skip
-    return Fault(told + (f" ({_place(at)})" if at is not None else ""), traceback_of(error))
+    where = [_place(at)] if at is not None else []
+    caller = next((tb for tb, one in zip(reversed(frames), reversed(whose), strict=True)
+                   if one == THEIRS), None)  # fmt: skip
+    if caller is not None:  # what its author can change until it is mended
+        where.append(f"at work on {_place(caller)}")
+    return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
 
 
 def traceback_of(error: BaseException) -> str:
@@ -106,8 +115,10 @@ def _is_theirs(
     if isinstance(error, SyntaxError) and _whose(error.filename or "", own) == THEIRS:
         return True  # no line of such a file has run
     innermost = frames[-1]
-    if last[OURS] != len(frames) - 1 or not _on_purpose(innermost):
+    if last[OURS] != len(frames) - 1:
         return False
+    if not _on_purpose(innermost):
+        return _does_not_fit(error, innermost.tb_frame, own)
     if isinstance(error, AssertionError):
         return False
     if error.__cause__ is not None and not _speaks(error, refusals):
@@ -115,6 +126,20 @@ def _is_theirs(
             fault_of(error.__cause__, own, refusals) is None
         )
     return THEIRS in last or _speaks(error, refusals)
+
+
+def _does_not_fit(error: Exception, frame: FrameType, own: frozenset[str]) -> bool:
+    """Whether a function of the user's could not be called with what is handed to it."""
+    said = UNFIT.match(str(error)) if isinstance(error, TypeError) else None
+    if said is None:
+        return False
+    name = said[1]
+    for value in frame.f_locals.values():
+        for one in (value, getattr(value, name.rpartition(".")[2], None)):
+            code = getattr(unwrap(one), "__code__", None) if callable(one) else None
+            if isinstance(code, CodeType) and code.co_qualname == name:
+                return _whose(code.co_filename, own) == THEIRS
+    return False
 
 
 def _speaks(error: Exception, refusals: tuple[type[BaseException], ...]) -> bool:

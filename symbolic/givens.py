@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
+from .calling import demand
 from .concrete import either
 from .scalars import integer, size
 from .terms import Term, make
@@ -199,6 +200,9 @@ def function(
     applied separately over the axes before them.  ``out`` is the shape of one result; None
     means the shape of what it read of its first argument.
     """
+    for axes in core:
+        demand(axes, int, "function wants the number of axes that it reads of each argument: "
+               "function(1, 0) of a vector and a number")  # fmt: skip
     shape = None if out is None else _shape(out)
     return Given("function", traits=traits, core=core, out=shape, says=says)
 

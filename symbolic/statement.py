@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
+from .calling import demand
 from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
 from .givens import Given
 from .terms import Own, Term, free
@@ -142,18 +143,15 @@ class Theorem:
         return built
 
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
-        wanted = list(inspect.signature(body).parameters)
-        missing = [name for name in wanted if name not in given]
-        if missing:
-            raise TypeError(
-                f"{self.path.name}: {body.__name__} asks for {', '.join(missing)}, which `given` "
-                f"does not name; it names {', '.join(given)}"
-            )
+        wanted = self._asked(body, body.__name__, given)
         values = {name: g.named(name) for name, g in given.items()}
         result = body(**{name: values[name] for name in wanted})
         claims = dict(result) if isinstance(result, Mapping) else {"": result}
+        if not claims:
+            raise TypeError(f"{self.path.name}: {body.__name__} claims nothing; it returned {{}}")
         claims = {says: c.claim if isinstance(c, Law) else c for says, c in claims.items()}
         for says, claim in claims.items():
+            demand(says, str, f"{self.path.name}: each conclusion of {body.__name__} has its words")
             if not isinstance(claim, Claim):
                 raise TypeError(
                     f"{self.path.name}: {body.__name__} returned {type(claim).__name__}"
@@ -167,9 +165,9 @@ class Theorem:
         equations: list[tuple[Term, Term]] = []
         laws: list[Law] = []
         if assume is not None:
-            names = [] if assume is list else list(inspect.signature(assume).parameters)
+            names = [] if assume is list else self._asked(assume, "`assume`", given)
             used |= set(names)
-            for taken in assume(**{name: values[name] for name in names}):
+            for taken in self._assumed(assume(**{name: values[name] for name in names})):
                 law = taken if isinstance(taken, Law) else None
                 claim = taken.claim if isinstance(taken, Law) else taken
                 if not isinstance(claim, Claim):
@@ -193,6 +191,23 @@ class Theorem:
         statement = Statement(kept, claims, tuple(equations), tuple(laws), code)
         self._check_ranges(statement)
         return statement
+
+    def _asked(self, code: Body, called: str, given: Mapping[str, Given]) -> list[str]:
+        """The parameters of a function, each of which is given."""
+        wanted = list(inspect.signature(code).parameters)
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise TypeError(
+                f"{self.path.name}: {called} asks for {', '.join(missing)}, which `given` does not "
+                f"name; it names {', '.join(given)}"
+            )
+        return wanted
+
+    def _assumed(self, listed: Any) -> Iterator[Any]:
+        demand(listed, (list, tuple), f"{self.path.name}: `assume` returns a list of hypotheses")
+        for taken in listed:
+            demand(taken, _is_hypothesis, f"{self.path.name}: {HYPOTHESIS}")
+            yield taken
 
     def _check_ranges(self, statement: Statement) -> None:
         """Refuse a slice or an index of which nothing shows that it stays inside of its axis."""
@@ -244,6 +259,15 @@ class Theorem:
         return wrap
 
 
+HYPOTHESIS = (
+    "a hypothesis is a pair of equal arrays, a claim such as at_least(x, 0), or a law (for_all)"
+)
+
+
+def _is_hypothesis(taken: Any) -> bool:
+    return isinstance(taken, Claim | Law) or (isinstance(taken, tuple) and len(taken) == 2)
+
+
 def _meaning(statement: Statement) -> object:
     """What a statement says, without the facts that it is to be shown with."""
     claims = (*statement.claims.values(), *(law.claim for law in statement.laws))
@@ -266,6 +290,12 @@ def theorem(
     "ill-typed" for one whose shapes do not fit.  ``assume`` returns the hypotheses: pairs of
     equal arrays, claims, and laws (``for_all``).
     """
+    demand(given, Mapping, "`given` names the parameters: given={'X': real(n)}")
+    for name, kind in given.items():
+        demand(kind, Given, f"given[{name!r}] says what {name} may be, such as real(n)")
+    demand(sources, tuple, "`sources` are a tuple of words: sources=('Vaswani et al. 2017',)")
+    if assume is not None:
+        demand(assume, callable, "`assume` is a function that returns a list of hypotheses")
 
     def wrap(body: Body) -> Theorem:
         return Theorem(title, given, body, sources, claims, expected, assume)

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, equal, for_all, hypothesis, natural
 from attnproof.cells import decided
+from attnproof.conformance import require_read
 from attnproof.encodings.binary_digits import BinaryDigits, number
 from attnproof.encodings.learned_table import LearnedTable
 from attnproof.encodings.m_rope import MRope
@@ -19,6 +20,8 @@ from attnproof.encodings.sinusoidal import Sinusoidal
 from attnproof.hypotheses import ways
 from attnproof.laws.positions import bounded, unique
 from attnproof.laws.scores import relative
+from attnproof.pairs import of_tokens
+from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.theorems.definitions.digits import binary_digit
 from attnproof.theorems.definitions.powers import number_power
 
@@ -128,3 +131,13 @@ def test_it_is_tried_of_the_laws_that_speak_of_the_same() -> None:
     assert decided(BinaryDigits, bounded).under == ()
     with pytest.raises(TypeError, match="speaks of i, j; this law does not"):
         relative.statement(BinaryDigits(), ("below",))
+
+
+def test_that_no_time_was_left_is_no_word_on_what_applies() -> None:
+    class Fresh(Rope):
+        """Of which nothing is known yet."""
+
+    require_read(Fresh)  # with time: it is the proof that has none
+    with within(0), pytest.raises(OutOfTime):
+        of_tokens(Fresh)
+    assert of_tokens(Fresh) == ""

@@ -46,6 +46,19 @@ def test_a_method_that_helps_another_is_not(name: str) -> None:
     assert made({name: no_hook}).id() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("name", "method", "told"),
+    [
+        ("bias", lambda self, m: m, r"bias takes \(self, m\), and is called as bias\(m, n\)"),
+        ("turn", lambda self, x, p, q: x, r"is called as turn\(x, p\)"),
+        ("bound", lambda: 1, r"is called as bound\(\)"),
+    ],
+)  # fmt: skip
+def test_a_method_with_other_parameters_is_refused(name: str, method: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        made({name: method})
+
+
 def test_a_hypothesis_may_be_called_what_it_likes() -> None:
     def biased(self: Any) -> list[Any]:
         return [at_least(self.slope, 0)]
@@ -57,6 +70,8 @@ def test_a_hypothesis_may_be_called_what_it_likes() -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
+        ({"given": {"slope": real()}, "usual": {"slope": float("nan")}}, "none of them NaN"),
+        ({"given": {"slope": real()}, "usual": {"slope": "half"}}, "is 'half'; write a number"),
         ({"given": {"slope": 3.0}}, r"given\['slope'\] is 3\.0; write what it may be"),
         ({"given": {"bias": real()}}, "has a parameter 'bias', which means something else"),
         ({"given": {"width": real()}}, "has a parameter 'width'"),

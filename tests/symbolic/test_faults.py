@@ -43,6 +43,31 @@ def test_what_code_of_ours_raises_by_accident_is_ours() -> None:
     assert "budget.py" in found.traceback
 
 
+class Mine:
+    """Of the user's: a method that takes no argument."""
+
+    def hook(self) -> None:
+        """Take nothing."""
+
+
+def own(name: str) -> Callable[[Any], Any]:
+    """A function of a file of attnproof that calls what it is given."""
+    space: dict[str, Any] = {}
+    file = str(Path(Budget.__init__.__code__.co_filename).with_name(f"{name}.py"))
+    text = "def plainly(call): call(1)\ndef hooked(made): made.hook(1)\ndef takes(): ...\n"
+    exec(compile(text, file, "exec"), space)
+    calls: Callable[[Any], Any] = space[name]
+    return calls
+
+
+def test_a_function_of_the_user_that_does_not_take_its_arguments_is_the_users() -> None:
+    assert ours(lambda: own("plainly")(lambda: None)) is None
+    assert ours(lambda: own("hooked")(Mine())) is None
+    found = ours(lambda: own("plainly")(own("takes")))
+    assert found is not None
+    assert "; at work on tests/symbolic/test_faults.py, line" in found.error
+
+
 def test_a_refusal_under_code_of_the_user_is_for_the_user() -> None:
     a, b = real(n, 2).named("a"), real(n, 3).named("b")
     error = raised(lambda: a @ b)

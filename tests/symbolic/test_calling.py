@@ -1,0 +1,79 @@
+"""A public function that is called wrongly says what it wants; it is no fault of attnproof."""
+
+# ruff: noqa: ARG005 (hypotheses take givens, whether they look at them or not)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from attnproof.symbolic import claim, givens, statement
+from attnproof.symbolic.claim import Claim
+from attnproof.symbolic.faults import fault_of
+from attnproof.symbolic.givens import natural, real, sizes
+from attnproof.symbolic.statement import Theorem
+from attnproof.theorems.definitions import attention as attentions
+
+(n,) = sizes("n")
+X = real(n).named("X")
+wrongly: Any = claim  # called as no type checker would let it be
+equal, chain, iterate = wrongly.equal, wrongly.chain, wrongly.iterate
+function: Any = givens.function
+build: Any = statement.theorem
+attention: Any = attentions.attention
+
+
+def stated(assume: Any = None, returns: Any = None) -> object:
+    """The statement of a theorem whose hypotheses or conclusions are these."""
+
+    def body(X: Any) -> Any:
+        return equal(X, X) if returns is None else returns
+
+    return Theorem("t", {"X": real(n)}, body, assume=assume).statement
+
+
+CALLS: list[tuple[str, Callable[..., Any]]] = [
+    ("equal(left, right): too many", lambda: equal(X, X, X)),
+    ("attention(query, key, value): missing", lambda: attention(X)),
+    ("a chain has steps", lambda: chain(X)),
+    ("a pair (reason, next)", lambda: chain(X, X)),
+    ("a pair (reason, next)", lambda: chain(X, ("r", X, X))),
+    ("a pair (reason, next)", lambda: chain(X, (X, "r"))),
+    ("function of one index", lambda: wrongly.rows(n, X)),
+    ("takes 0 positional", lambda: wrongly.rows(n, lambda: X)),
+    ("iterate(depth, start, f)", lambda: iterate(lambda t, s: s, X, n)),
+    ("whole number of layers", lambda: iterate(2.5, X, lambda t, s: s)),
+    ("such as real(n), and its name", lambda: wrongly.exists(3, "z", lambda z: equal(z, X))),
+    ("takes 0 positional", lambda: wrongly.exists(real(n), "z", lambda: equal(X, X))),
+    ("variables by name", lambda: wrongly.for_all(["m"], lambda m: equal(m, m))),
+    ("what m may be", lambda: wrongly.for_all({"m": 3}, lambda m: equal(m, m))),
+    ("keyword argument 'm'", lambda: wrongly.for_all({"m": natural()}, lambda k: equal(k, k))),
+    ("natural number, such as m", lambda: equal(X, X).by_induction("m")),
+    ("takes laws", lambda: equal(X, X).with_facts(3)),
+    ("the number of axes", lambda: function((), ())),
+    ("given['X'] says what X may be", lambda: build("t", given={"X": 3})),
+    ("a tuple of words", lambda: build("t", given={}, sources="me")),
+    ("a function that returns a list", lambda: build("t", given={}, assume=[])),
+    ("`assume` asks for Y", lambda: stated(assume=lambda Y: [])),
+    ("`assume` returns a list", lambda: stated(assume=lambda X: None)),
+    ("a hypothesis is a pair", lambda: stated(assume=lambda X: [1])),
+    ("claims nothing", lambda: stated(returns={})),
+    ("has its words", lambda: stated(returns={1: equal(X, X)})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("says", "call"), CALLS, ids=[f"{i}" for i in range(len(CALLS))])
+def test_a_wrong_call_is_its_authors_and_says_what_is_wanted(
+    says: str, call: Callable[..., Any]
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert says in str(caught.value)
+    assert fault_of(caught.value) is None
+
+
+def test_what_is_right_goes_through() -> None:
+    assert isinstance(chain(X, ("", X)), Claim)
+    assert stated(assume=lambda X: [(X, X)]) is not None
