@@ -59,7 +59,7 @@ def _is_length(t: Term) -> bool:
 def _is_whole(t: Term) -> bool:
     """A polynomial with integer coefficients in sizes, naturals, indices, and bound indices."""
     if t.op in ("add", "mul"):
-        return not t.shape and all(map(_is_whole, t.args))
+        return all(map(_is_whole, t.args))
     return (t.op == "bound" and not t.shape) or index_array(t) is not None or is_integer(t)
 
 
@@ -114,8 +114,8 @@ def _var(t: Term) -> bool:
     if not _is_name(t.data, 2):
         return False
     ranged = t.data[1] in MAPS
-    plain = t.data[1] != "natural" or not t.shape
-    return plain and len(t.args) == ranged and all(map(is_count, t.args))
+    ndim = 1 if ranged else 0 if t.data[1] == "natural" else t.ndim
+    return t.ndim == ndim and len(t.args) == ranged and all(map(is_count, t.args))
 
 
 def _bound(t: Term) -> bool:
@@ -128,7 +128,7 @@ def _sum(t: Term) -> bool:
 
 def _tabulate(t: Term) -> bool:
     length, body = t.args
-    return _is_length(length) and t.shape == (length, *body.shape)
+    return t.shape == (length, *body.shape)
 
 
 def _iterate(t: Term) -> bool:
@@ -144,13 +144,13 @@ def _entry(t: Term) -> bool:
 
 
 def _named(t: Term) -> bool:
-    return bool(t.args) and t.args[0].shape == t.shape
+    return t.args[0].shape == t.shape
 
 
 def _broadcast(t: Term) -> bool:
     (x,) = t.args
-    same = zip(x.shape, t.shape[t.ndim - x.ndim :], strict=True) if x.ndim <= t.ndim else [(t, x)]
-    return all(n is m or n is ONE for n, m in same)
+    last = t.shape[t.ndim - x.ndim :]
+    return all(n is m or n is ONE for n, m in zip(x.shape, last, strict=True))
 
 
 def _permute(t: Term) -> bool:
@@ -180,11 +180,10 @@ def _pick(t: Term) -> bool:
 
 def _slice(t: Term) -> bool:
     (x, start), (axis, step) = t.args, t.data
-    count = t.shape[axis : axis + 1] if _is_axis(axis, x.ndim) else ()
-    counted = bool(count) and is_count(count[0]) and is_count(x.shape[axis])
-    return counted and type(step) is int and step > 0 and is_count(start) and (
-        t.shape == _with(x.shape, axis, *count)
-    )  # fmt: skip
+    if not (_is_axis(axis, x.ndim) and type(step) is int and step > 0):
+        return False
+    counted = all(map(is_count, (x.shape[axis], start, t.shape[axis])))
+    return counted and t.shape == _with(x.shape, axis, t.shape[axis])
 
 
 def _gather(t: Term) -> bool:
@@ -221,7 +220,7 @@ def _reduce(t: Term) -> bool:
 
 def _matmul(t: Term) -> bool:
     x, y = t.args
-    if not (x.ndim and y.ndim) or x.shape[-1] is not y.shape[max(y.ndim - 2, 0)]:
+    if x.shape[-1] is not y.shape[max(y.ndim - 2, 0)]:
         return False
     if is_truth(x) or is_truth(y) or not (x.finite and y.finite):
         return False
@@ -265,8 +264,10 @@ def _is_in(t: Term) -> bool:
 
 
 def _inverse(t: Term) -> bool:
+    """Of a map of indices to themselves: others have no inverse below the number they map to."""
     (sigma,) = t.args
-    return t.ndim == 1 and t.shape == sigma.shape
+    to_itself = sigma.op == "var" and sigma.data[1] in MAPS and sigma.args == sigma.shape
+    return t.shape == sigma.shape and (to_itself or sigma.op == "inverse")
 
 
 _FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(("add", "mul", *ARITY), _elementwise) | {

@@ -169,7 +169,18 @@ def permutation(n: Any) -> Given:
 
 @either
 def inverse(sigma: Array) -> Array:
-    """The inverse of a permutation: ``X[inverse(σ)]`` has row i of X as its row σ(i)."""
+    """The inverse of a permutation: ``X[inverse(σ)]`` has row i of X as its row σ(i).
+
+    >>> n, m = sizes("n m")
+    >>> inverse(index_map(n, m).named("f"))
+    Traceback (most recent call last):
+    TypeError: inverse takes a permutation that is given, or the inverse of one; not f
+    """
+    base = sigma.term.args[0] if sigma.term.op == "inverse" else sigma.term
+    if base.op != "var" or base.data[1] != "permutation":
+        raise TypeError(
+            f"inverse takes a permutation that is given, or the inverse of one; not {sigma!r}"
+        )
     return Array(make("inverse", (sigma.term,), shape=sigma.axes))
 
 

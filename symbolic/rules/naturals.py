@@ -51,4 +51,3 @@ def floor(t: Term, whole: Term, rest: Term) -> Result:
     need(is_integer(whole), "floor", "not an integer", whole)
     need(same_polynomial(x, add(mul(whole, y), rest)), "floor", "x is not a·y + b", x)
     return add(whole, make("floor_divide", (rest, y))), used
-

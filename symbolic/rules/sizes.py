@@ -59,7 +59,7 @@ def _factors(t: Term) -> Iterator[Term]:
             yield from _factors(arg)
     elif t.op == "power" and 1 < abs(t.data) <= COPIES:
         for _ in range(abs(t.data)):
-            yield from _factors(power(t.args[0], 1 if t.data > 0 else -1))
+            yield from _factors(power(t.args[0], t.data // abs(t.data)))
     else:
         yield t
 
@@ -144,10 +144,11 @@ def _no_larger(small: Monomial, large: Monomial, known: Known) -> Facts | None:
     left, right = list(divided(small, shared) or ()), list(divided(large, shared) or ())
     alone = len(left) <= 1 and len(right) <= 1
     for x in tuple(left):
-        certain, more = known.sign(x)
-        if not (certain or alone):
-            return None
-        used |= more
+        if not alone:
+            certain, more = known.sign(x)
+            if not certain:
+                return None
+            used |= more
         for y in right:
             by = _below(x, y, known)
             if by is not None:
@@ -188,7 +189,7 @@ def _in_order(x: Term, y: Term, least: int, known: Known) -> Facts | None:
     """x <= y, and x is known to be positive (least = 2), or >= 0 (1), or nothing of it (0)."""
     if not (x.finite and y.finite):
         return None
-    first, used = known.sign(x) if least else (0, NOTHING)
+    first, used = known.sign(x) if least else NEITHER
     certain, more = known.sign(minus(y, x))
     return used | more if certain and first >= least else None
 

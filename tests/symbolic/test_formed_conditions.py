@@ -201,10 +201,13 @@ REFUSED: list[Term] = [
     make("add", (a, T)), make("less", (T, T)), make("less", (a, T)), make("maximum", (T, a)),
     *(make(op, (LOW,)) for op in ("log", "cos", "sin", "tanh", "sqrt", "abs")),
     make("power", (LOW,), 2), make("floor_divide", (LOW, q)), make("remainder", (LOW, q)),
-    mul(LOW, LOW, q), mul(a, LOW), mul(D0 := var("d0", kind="nonnegative"), LOW), mul(LOW, ZERO),
+    mul(LOW, LOW, q), mul(a, LOW), mul(q, a, LOW),
+    mul(D0 := var("d0", kind="nonnegative"), LOW), mul(LOW, ZERO),
     *(make(op, (a, b), "data") for op in ("add", "mul", "maximum")), make("pi", data="data"),
     make("exp", (a,), 1), make("eye", (n,), 0, (n, n)), make("matmul", (A, X), 0, (n,)),
     make("size", data="xy"), make("size", data=("x",)), make("space", data="xy"),
+    make("size", data=("x", 1)), make("size", data=(1, "size")), make("var", data="xy"),
+    make("var", data=("x", "real", "z")), make("var", data=("x", 1)),
     make("bound", data=-1), make("bound", (a,), 0),
     make("index", (b0,), "t"), make("index", (n,), 1), make("index", (a,), "t"),
     make("index", (n,), "t", (n,)), make("index", (n, n), "t"), make("index", (HALF,), "t"),
@@ -212,6 +215,7 @@ REFUSED: list[Term] = [
     make("var", (), ("x", "permutation"), (n,)), make("var", (a,), ("x", "permutation"), (n,)),
     make("permute", (C,), frozenset((0, 1)), (n, m)), make("permute", (C,), (0, 0), (n, n)),
     make("slice", (V, ZERO), (0, Fraction(1, 2)), (n,)), make("slice", (V, ZERO), (0, 0), (n,)),
+    make("slice", (V, ZERO), (-1, 1), (THREE, THREE)), make("slice", (C, ZERO), (-2, 1), (TWO, m)),
     make("slice", (V, ZERO), (0, -1), (n,)), make("slice", (V, i), (0, 1), (n,)),
     make("slice", (V, ZERO), (1, 1), (n,)), make("slice", (C, ZERO), (0, 1), (n,)),
     make("slice", (R, ZERO), (0, 1), (n,)), make("slice", (V, ZERO), (0, 1), (space,)),
@@ -224,18 +228,28 @@ REFUSED: list[Term] = [
     make("concat", (X, M), 0, (mul(TWO, n),)), make("concat", (X, a), 0, (n,)),
     make("concat", (), 0, (ZERO,)), make("concat", (X, Y), 0, (n,)),
     make("concat", (R, R), 0, (mul(TWO, n),)), make("concat", (R,), 0, (space,)),
+    make("concat", (R, var("E", ZERO)), 0, (space,)),
+    make("concat", (C, C), -2, (mul(TWO, n), m)), make("stack", (X, Y), -2, (TWO, n)),
     make("stack", (X, M), 0, (TWO, n)),
     make("stack", (X, Y), 0, (THREE, n)), make("stack", (), 0, (ZERO, n)),
     make("reduce", (M,), 0), make("reduce", (X,), 1), make("reduce", (X,), 0, (n,)),
     make("reshape", (C,), (((0, 1), (0,)),), (mul(m, m),)),
     make("reshape", (C,), (((1, 0), (0,)),), (mul(n, m),)),
     make("reshape", (var("R1", space, ONE),), (((0, 1), (0,)),), (space,)),
+    make("reshape", (C,), (((0,), (1,)), ((1,), (0,))), (m, n)),
     make("reshape", (C,), (((0,), (0,)),), (n,)), make("reshape", (X,), (), (n,)),
     make("call", (C,), ("F", -1, ()), (n,)), make("call", (C,), ("F", 2, ()), (n,)),
+    make("call", (X,), ("F", -1, ()), (m,)), make("call", (X,), ("F", 2, ()), (n,)),
     make("call", (C,), ("F", 1, ()), (m,)), make("call", (X,), (1, 0, ()), ()),
     make("call", (X,), ("F", 0, "x"), ()), make("is in", (X, e), shape=(n,)),
     make("is in", (i, A)), make("isin", (X, e)), make("row", (C, X), shape=(m,)),
-    make("row", (C, i), shape=(n,)), make("row", (X, i, i)), make("inverse", (A,), shape=(n, n)),
+    make("row", (C, i), shape=(n,)), make("row", (X, i, i)), make("row", (C, i, X)),
+    make("inverse", (A,), shape=(n, n)),
+    *(make("inverse", (x,), shape=x.shape) for x in (e, X, a, make("arange", (n,), shape=(n,)))),
+    make("inverse", (make("size", data=("x", "permutation")),)),
+    make("inverse", (var("f", n, kind="index map", below=m),), shape=(n,)),
+    *(make("var", (n,), ("x", kind), shape) for kind in ("permutation", "injection", "index map")
+      for shape in ((), (n, m))),
     make("inverse", (s,), shape=(m,)), make("eye", (n,), shape=(n, m)),
     make("arange", (u,), shape=(u,)),
     make("arange", (n, n), shape=(n, n)), make("eye", (n, n), shape=(n, n, n, n)),
@@ -260,6 +274,8 @@ REFUSED: list[Term] = [
     make("power", (a,)),
 ]  # fmt: skip
 TAKES = [
+    make("add", (a,)), make("mul", (a,)), make("row", (X, i)),
+    make("matmul", (V3, var("V4", m, n, TWO)), shape=(m, n, TWO)),
     *(make(op, (LOW, a)) for op in ("add", "maximum", "equal", "less", "less_equal")),
     make("exp", (LOW,)), make("where", (T, LOW, a)), make("where", (TRUE_LOW, a, b)),
     make("indicator", (TRUE_LOW,)), make("not", (TRUE_LOW,)), make("and", (TRUE_LOW, T)),
@@ -269,6 +285,7 @@ TAKES = [
     total(j, stack(a, index("t", entry(s, j)), b, b)),
     make("reshape", (var("one", ONE),), (((0,), ()),)),
     make("reshape", (a,), (((), (0,)),), (ONE,)), make("reshape", (a,), ()),
+    make("inverse", (inverse,), shape=(n,)), make("inverse", (f,), shape=(n,)),
     make("reshape", (z,), (((0,), (0,)), ((1,), (1,))), (space, n)),
 ]  # fmt: skip
 
@@ -277,6 +294,11 @@ TAKES = [
 def test_what_does_not_fit_is_refused(t: Term) -> None:
     with pytest.raises(Refused, match="term"):
         formed(t)
+
+
+def test_an_operation_that_there_is_not_is_named() -> None:
+    with pytest.raises(Refused, match="there is no operation 'no such operation'"):
+        formed(make("no such operation"))
 
 
 @pytest.mark.parametrize("t", TAKES, ids=lambda t: t.op)

@@ -53,6 +53,7 @@ from tests.symbolic.vocabulary import (
     n,
     outcome,
     q,
+    same,
     space,
     spread,
     stack,
@@ -157,6 +158,11 @@ FORM: list[tuple[Term, int, Facts]] = [
     (spread(q, n), 2, facts(Q)), (make("permute", (A,), (1, 0), (n, n)), 0, NOTHING),
     (make("concat", (P, P), 0, (mul(TWO, n),)), 0, NOTHING), (MINUS_INFINITY, 0, NOTHING),
     (add(mul(q, a), mul(num(-1), q, a)), 1, NOTHING), (add(mul(q, r), neg(mul(q, r))), 1, NOTHING),
+    (add(q, d, r, neg(mul(r, holds(C)))), 2, facts(Q, DD, R)),
+    *((add(mul(same(a, b), add(x, neg(z))), ONE, neg(same(a, b))), 1, NOTHING)
+      for x, z in ((a, b), (b, a))),
+    *((add(x, neg(z), neg(mul(same(a, b), add(x, neg(z))))), 0, NOTHING)
+      for x, z in ((a, b), (b, a))),
     (add(q, neg(mul(q, holds(C)))), 1, facts(Q)), (add(mul(q, holds(C)), neg(q)), 0, NOTHING),
     (unary("sqrt", up_to(a, BELOW)), 0, NOTHING), (unary("tanh", up_to(a, BELOW)), 0, NOTHING),
     (unary("log", unary("exp", D)), 0, NOTHING),
@@ -227,6 +233,8 @@ BY_FACTS: list[tuple[Term, Facts, int, Facts]] = [
     (add(mul(q, X), neg(mul(q, Y))),
      facts(("positive", make("add", (X, neg(Y)), shape=(n,)))), 0, NOTHING),
     (a, facts(("positive", add(a, neg(up_to(b, BELOW))))), 0, NOTHING),
+    (add(total(i, entry(X, i)), neg(total(i, entry(Y, i)))),
+     facts(("nonnegative", add(entry(X, j0), neg(entry(Y, j0))))), 0, NOTHING),
 ]  # fmt: skip
 
 NOT_ZERO: list[tuple[Term, Facts, bool, Facts]] = [
@@ -332,6 +340,7 @@ def test_multiples_of_a_sum() -> None:
     assert ways(a, add(a, ONE)) == {(ONE, num(-1))}
     assert ways(add(a, b), add(a, neg(b))) == {(ONE, mul(TWO, b))}
     assert ways(a, ONE) == set()
+    assert ways(a, add(mul(TWO, a), b)) == {(HALF, mul(num(Fraction(-1, 2)), b))}
     assert ways(add(mul(TWO, a), b), add(a, b)) == {(TWO, neg(b)), (ONE, a)}
 
 
@@ -361,6 +370,11 @@ ORDERED: list[tuple[Term, Term, Facts]] = [
     (d, mul(d, n), facts(DD)),
     (mul(holds(C), q), mul(q, n), facts(Q)),
     (num(-1), unary("tanh", a), NOTHING),
+    (unary("exp", q), unary("exp", add(q, r)), facts(R)),
+    (total(i, entry(P, i)), total(i, add(entry(P, i), q)), facts(Q)),
+    (make("maximum", (q, a)), make("maximum", (add(q, r), a)), facts(R)),
+    (unary("exp", d), mul(*(unary("exp", add(d, mul(num(k), q))) for k in (1, 2, 3))),
+     facts(Q, DD)),
 ]  # fmt: skip
 UNORDERED: list[tuple[Term, Term]] = [
     *((unary(f, a), unary(f, b)) for f in ("exp", "tanh", "log", "sqrt")),
@@ -379,6 +393,11 @@ UNORDERED: list[tuple[Term, Term]] = [
     (holds(make("equal", (a, b))), holds(make("equal", (a, add(b, q))))),
     (unary("exp", a), mul(n, unary("exp", add(a, b)))), (unary("exp", BELOW), unary("exp", a)),
     (mul(a, b), mul(add(a, q), add(b, q))), (mul(q, r), mul(add(q, ONE), r, HALF)),
+    (total(i, entry(X, j0)), total(i, entry(X, i))),
+    (total(i, entry(X, i)), total(i, entry(X, j0))),
+    (unary("exp", BELOW), unary("exp", add(BELOW, q))),
+    (unary("exp", up_to(a, BELOW)), unary("exp", ONE)),
+    (unary("exp", q), unary("exp", add(q, up_to(a, BELOW)))),
 ]  # fmt: skip
 
 
