@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
-LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems
+LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems attnproof/programs
 
 .PHONY: run test lint types tests schema clean
 

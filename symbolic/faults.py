@@ -40,7 +40,7 @@ HANDS_ON = ("__torch_function__", "__torch_dispatch__")
 GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # dataclasses are <string>
 FRONT = Path(__file__).resolve().parent.parent
 ROOTS = (
-    tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems"))
+    tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
     if (FRONT / "attnproof").is_dir() else (FRONT,)
 )  # fmt: skip
 

@@ -20,7 +20,8 @@ SAME = "<the same "  # begins what is told of an object that no line makes again
 class Asked:
     """One target and how it is looked at; ``laws`` empty means all that its kind has.
 
-    ``limit`` is in seconds: what one law may take by all methods.
+    ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
+    axis letters, where that is told.
 
     >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::turn --as rotary --law norm --seed 3'
@@ -35,6 +36,7 @@ class Asked:
     device: str = "cpu"
     legs: tuple[str, ...] = LEGS
     limit: float = LIMIT
+    call: str = ""
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""
@@ -50,6 +52,7 @@ class Asked:
         words = ["attnproof", "check", self.target]
         words += ["--as", self.kind] * bool(self.kind)
         words += ["--declare", self.declared] * bool(self.declared)
+        words += ["--call", self.call] * bool(self.call)
         words += ["--law", law, "--seed", str(self.seed)]
         words += ["--dtype", dtype] * (dtype not in ("", "float32"))
         words += ["--device", self.device] * (self.device != "cpu")

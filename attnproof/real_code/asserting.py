@@ -54,24 +54,27 @@ def check_code(
     device: str | torch.device = "",
     name: str = "",
     legs: Iterable[str] = LEGS,
+    call: str = "",
     **how: Any,
 ) -> CodeRecord:
     """The record of what each law says of code of this kind.
 
     ``laws`` are ids (``attnproof list --code-laws``); all of the kind, if none is named.
     ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
-    ``legs`` names the ways to look: measured, identity, exact, traced.  ``how`` says how it is
-    called, where that is not seen: ``width=64``, ``order="bthd"``, ``axes=2``, and so on.
+    ``legs`` names the ways to look: measured, identity, exact, traced.  ``call`` says how it is
+    called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
+    (:mod:`attnproof.programs.signature`).  ``how`` says what is not seen otherwise: ``width=64``,
+    ``order="bthd"``, ``axes=2``, and so on.
 
-    Raises ``ValueError`` for a law, leg, seed, dtype, device or declaration that there is not, and
-    ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
+    Raises ``ValueError`` for a law, leg, seed, dtype, device, declaration or call that there is
+    not, and ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
     """
     import torch
 
     from ..numeric.devices import chosen
-    from ..numeric.programs.adapting import adapt
     from ..numeric.programs.declared import parse, require_sound
     from ..numeric.programs.settings import given_back
+    from ..programs.subject import adapted_as
     from .checking import look
     from .collecting import Collected
 
@@ -79,10 +82,11 @@ def check_code(
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
     asked = Asked(
-        target=target_of(code, how), kind=kind, declared=as_written(declared),
+        target=target_of(code, {**how, **({"call": call} if call else {})}), kind=kind,
+        declared=as_written(declared),
         laws=known_laws(laws, kind), seed=run.seed if seed is None else known_seed(seed),
         dtypes=(known_dtype(dtype or run.dtype),), device=str(device or run.device),
-        legs=known_legs(legs),
+        legs=known_legs(legs), call=call,
     )  # fmt: skip
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
@@ -91,7 +95,7 @@ def check_code(
     heard = Collected(asked)
     with given_back():
         torch.set_num_threads(1)  # as where a command runs it: small arrays, sums in one order
-        subject = adapt(code, kind=kind, declared=meant, name=told, **how)
+        subject = adapted_as(code, call, kind=kind, declared=meant, name=told, **how)
         heard.hear({"event": "ready", "torch": torch.__version__})
         heard.hear({
             "event": "adapted", "name": told, "kind": subject.kind, "adapted": subject.adapted,

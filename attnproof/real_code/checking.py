@@ -48,15 +48,16 @@ Tell = Callable[[Event], None]
 def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
     """The code with its one call.
 
-    Raises ``NoAdapter`` if none fits, ``OtherKind``, or what the code raises.
+    Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
+    is another, or what the code raises.
     """
-    from ..numeric.programs.adapting import adapt
     from ..numeric.programs.declared import declares, parse
+    from ..programs.subject import adapted_as
 
     declared = parse(asked.declared) if asked.declared else None
     of = declares(asked.declared) if asked.declared else ()
     kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
-    subject = adapt(thing, kind=kind, declared=declared, name=name)
+    subject = adapted_as(thing, asked.call, kind=kind, declared=declared, name=name)
     tell({
         "event": "adapted", "name": name, "kind": subject.kind, "adapted": subject.adapted,
         "file": file,

@@ -34,6 +34,13 @@ Declare = Annotated[
         metavar="TEXT", help="What it is meant to be, as rope:base=500000,layout=half,width=64."
     ),
 ]
+Called = Annotated[
+    str,
+    typer.Option(
+        "--call", metavar="SIGNATURE",
+        help="How it is called, in axis letters, as 'q: B H n D, k: B H n D -> q, k'.",
+    ),
+]
 CodeLaws = Annotated[
     list[str] | None,
     typer.Option("--law", metavar="ID", help="This law only; repeatable; `list --code-laws`."),
@@ -57,6 +64,7 @@ def check(
     targets: Targets,
     kind: As = "",
     declare: Declare = "",
+    call: Called = "",
     law: CodeLaws = None,
     seed: Seed = 0,
     dtype: Dtypes = None,
@@ -75,7 +83,7 @@ def check(
     the largest of theirs.
     """
     _require_laws(law or ())
-    base = _asked(kind, declare, seed, dtype, device, limit, json)
+    base = _asked(kind, declare, call, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
         return Asked(target=target, laws=tuple(dict.fromkeys(law or ())), **base)
@@ -86,6 +94,7 @@ def check(
 def identify(
     targets: Targets,
     kind: As = "",
+    call: Called = "",
     seed: Seed = 0,
     dtype: Dtypes = None,
     device: Device = "cpu",
@@ -98,7 +107,7 @@ def identify(
     This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
     2: a usage error, or the code cannot be run.
     """
-    base = _asked(kind, "", seed, dtype, device, limit, json)
+    base = _asked(kind, "", call, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
         return Asked(target=target, legs=("identity",), **base)
@@ -126,7 +135,7 @@ def _require_laws(names: Sequence[str]) -> None:
 
 
 def _asked(
-    kind: str, declare: str, seed: int, dtype: list[Dtype] | None, device: str,
+    kind: str, declare: str, call: str, seed: int, dtype: list[Dtype] | None, device: str,
     limit: float, json: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What is asked of every target alike.  Raises :class:`UsageError`."""
@@ -143,10 +152,17 @@ def _asked(
         if kind not in ("", *(of := declares(declare))):
             raise UsageError(f"wanted what is declared of {kind} code, got {declare!r}, which is "
                              f"declared of {' or '.join(of)} code")  # fmt: skip
+    if call:
+        from ..programs import signature
+
+        try:
+            signature.parse(call)
+        except signature.SignatureError as error:
+            raise UsageError(str(error)) from None
     if json is not None:
         require_file(json)
     dtypes = tuple(dict.fromkeys(one.value for one in dtype or ())) or ("float32",)
     return {
         "kind": kind, "declared": declare, "seed": seed, "dtypes": dtypes,
-        "device": device, "limit": limit,
+        "device": device, "limit": limit, "call": call,
     }  # fmt: skip

@@ -63,6 +63,7 @@ def _look(asked: Asked, tell: Any) -> None:
     from ..numeric.devices import DeviceAbsent, chosen
     from ..numeric.programs.adapting import NoAdapter, OtherKind
     from ..numeric.programs.running import CodeFault
+    from ..programs.signature import SignatureError
     from .checking import adapted, look
     from .loading import CannotLoad, load
 
@@ -75,7 +76,9 @@ def _look(asked: Asked, tell: Any) -> None:
         gc.freeze()  # what is loaded stays, and is not gone through again
         tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
-    except (CannotLoad, CodeFault, DeviceAbsent, NoAdapter, OtherKind) as error:
+    except (
+        CannotLoad, CodeFault, DeviceAbsent, NoAdapter, OtherKind, SignatureError,
+    ) as error:  # fmt: skip
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
         tell({"event": "refused", "why": readable(why)[:MOST]})
         return

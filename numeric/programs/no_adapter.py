@@ -18,6 +18,14 @@ CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, 
     "mask": ("Mask", "mask=lambda queries, keys: {}(queries, keys)", ""),
     "layer": ("Layer", "call=lambda x: {}(x)", "embed=64"),
 }  # fmt: skip
+CALLS = {
+    "rotary": "q: B H n D, k: B H n D, cos: n D, sin: n D -> q, k",
+    "attention": "q: B H r D, k: B G n D, v: B G n D, mask: B 1 r n keep -> B H r D",
+    "bias": "queries = r, keys = n -> H r n",
+    "additive": "x: B n E -> B n E",
+    "mask": "queries = r, keys = n -> r n keep",
+    "layer": "x: B n E -> B n E",
+}
 BUILDING = "building it"
 IN_PYTHON = re.compile(r"; give (arguments|settings)=\{[^}]*\}(, or a factory without arguments)?")
 LONG = 40  # letters of a name that an example still shows
@@ -47,14 +55,18 @@ class NoAdapter(TypeError):
         told = f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{lines}{device}\n"
         example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
         open_ = not asked and BUILDING not in tried
+        call = CALLS[kind or "rotary"]
         super().__init__(
-            f"{told}Say {'what it is (kind=..), or ' * open_}how it is called: by order='bthd' "
-            "(its axes), width=.., heads=.., embed=.. (its sizes), arguments={..}, settings={..} "
-            f"(what it must be given); or give what such a function returns:\n{example}"
+            f"{told}Say {'what it is (kind=..), or ' * open_}how it is called, in axis letters "
+            f"such as call={call!r}; what sizes it has: width=.., heads=.., embed=..; what it must "
+            f"be given: arguments={{..}}, settings={{..}}; or give what such a function returns:\n"
+            f"{example}"
         )
-        first = f"Say what it is (--as {'|'.join(CALLED)}), or w" if open_ else "W"
+        ways = [f"what it is (--as {'|'.join(CALLED)})"] * open_
+        ways += [f"how it is called (--call '{call}')"] * (BUILDING not in tried)
+        first = f"Say {', or '.join(ways)}, or write" if ways else "Write"
         self.on_command_line = (
-            f"{IN_PYTHON.sub('', told)}{first}rite in the file how it is called, and check "
+            f"{IN_PYTHON.sub('', told)}{first} in the file how it is called, and check "
             f"FILE.py::subject:\n{example}"
         )
 

@@ -55,7 +55,9 @@ class CodeFault(RuntimeError):
         self.said = said
 
 
-ADAPTERS = tuple(sorted(Path(__file__).parent.glob("adapters/*.py")))
+ADAPTERS = tuple(sorted((  # what calls the code
+    *Path(__file__).parent.glob("adapters/*.py"), *Path(__file__).parents[2].glob("programs/*.py"),
+)))  # fmt: skip
 
 
 def fault_in(subject: Subject, error: BaseException) -> Fault | None:

@@ -40,7 +40,8 @@ class Subject:
     the main call.  ``adapted`` says in words how the code is called.
     ``given`` names what the code is handed and does not make itself, with what was made for it:
     "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
-    out.  No law takes these for properties of the code.
+    out, "full mask" that of one that shows every key.  No law takes these for properties of the
+    code.
     """
 
     kind: ClassVar[str] = ""

@@ -138,6 +138,8 @@ def _beside(subject: Subject) -> tuple[Condition, ...]:
     made = subject.given.get("mask", "")
     if made:
         return (Condition(f"the mask that is given is {made}", "where"),)
+    if "full mask" in subject.given:
+        return (Condition(f"{subject.given['full mask']} shows every key", "where"),)
     return (Condition("no mask is given", "where"),) if "no mask" in subject.given else ()
 
 
@@ -155,7 +157,9 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
             return attend(a, b, c, None)
 
         masked = subject.masks or "mask" in subject.adapted.partition(";")[0]
-        where = (Condition("no mask is given", "where"),) if masked else _beside(subject)
+        where = _beside(subject)
+        if masked and not where:
+            where = (Condition("no mask is given", "where"),)
         letters = ("B H r D", "B G n D", "B G n D")
         found.append(Call("attend", on_three, (q, k, v), letters, used, where))
     return tuple(found)

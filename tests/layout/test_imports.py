@@ -13,7 +13,7 @@ import pytest
 import attnproof
 
 STANDARD = set(sys.stdlib_module_names)
-LAYERS = ("symbolic", "numeric", "theorems")
+LAYERS = ("symbolic", "numeric", "theorems", "programs")
 FRONT = "attnproof"
 
 # What a layer may import beside the standard library and itself.
@@ -28,6 +28,7 @@ ALLOWED = {
         "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
         "array_api_compat", "flint", "pydantic", "sympy", "transformers",
     },
+    "programs": {"attnproof.numeric", "torch"},
 }  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from .test_packages import LAYERS
+
 
 def test_a_bare_import_makes_a_second_class_of_proofs(root: Path) -> None:
     code = (
@@ -54,7 +56,7 @@ def test_ruff_accepts_the_whole_name(root: Path) -> None:
 
 
 def test_no_file_has_a_bare_import(root: Path) -> None:
-    folders = ["attnproof", *(f"attnproof/{name}" for name in ("symbolic", "numeric", "theorems"))]
+    folders = ["attnproof", *(f"attnproof/{name}" for name in LAYERS)]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID251", *folders],
         cwd=root, capture_output=True, text=True, check=False,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-LAYERS = ("symbolic", "numeric", "theorems")
+LAYERS = ("symbolic", "numeric", "theorems", "programs")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from zipfile import ZipFile
 
 import pytest
 
-PARTS = ("attnproof", "symbolic", "numeric", "theorems", "pyproject.toml", "README.md")
+LAYERS = ("symbolic", "numeric", "theorems", "programs")
+PARTS = ("attnproof", *LAYERS, "pyproject.toml", "README.md")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_every_file_of_the_checkout(root: Path, wheel: Path) -> None:
     wanted = {
         path.relative_to(root / "attnproof" if top == "attnproof" else root)
-        for top in ("attnproof", "symbolic", "numeric", "theorems")
+        for top in ("attnproof", *LAYERS)
         for path in (root / top).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }

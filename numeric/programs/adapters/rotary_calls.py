@@ -15,7 +15,7 @@ from .placing import at_offsets, at_start
 from .roles import Parameter, parameters
 from .tables import DRESSES, Table
 
-__all__ = ["Form", "Turns", "bound", "tensors_of"]
+__all__ = ["Form", "Turns", "bound", "many", "tensors_of"]
 
 Turns = Callable[..., tuple[Tensor, ...]]
 TENSORS = ("query", "key", "value", "tokens")
@@ -69,7 +69,7 @@ def bound(code: Code, form: Form, table: Table | None, width: int) -> Turns:
         if table is None:
             return call(xs, {"positions": places})
         if form.full:
-            rows = torch.arange(_many(places))
+            rows = torch.arange(many(places))
             return call(xs, {"positions": places, **_handed(table, rows, xs[0], form.dress)})
         return call(xs, {"positions": places, **_handed(table, places, xs[0], form.dress)})
 
@@ -80,7 +80,8 @@ def bound(code: Code, form: Form, table: Table | None, width: int) -> Turns:
     return turning(at_places, form.order, form.places)
 
 
-def _many(places: Tensor) -> int:
+def many(places: Tensor) -> int:
+    """How many rows a table has that is read at these positions."""
     if torch.compiler.is_exporting():
         return 128
     return 1 << max(int(places.max()), 15).bit_length()

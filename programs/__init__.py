@@ -1,0 +1,1 @@
+"""Programs: the user's code, called by a signature in axis letters."""

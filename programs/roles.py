@@ -1,0 +1,73 @@
+"""What the parts of a signature are, and what every reader of one asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..numeric.programs.adapters.code import Code
+from ..numeric.programs.adapters.roles import role_of
+from ..numeric.programs.running import fault_in
+from ..numeric.programs.subjects import Subject
+from .signature import Argument, Axis, Signature, SignatureError
+
+__all__ = [
+    "MASKS",
+    "SIZES",
+    "TABLES",
+    "TURNED",
+    "adapted",
+    "lengths_of",
+    "raised",
+    "result_axes",
+    "returned",
+    "role",
+]
+
+TURNED = ("query", "key", "value", "tokens")
+TABLES = ("cos", "sin", "angles", "cis")
+MASKS = ("keep", "hide", "add")
+SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
+OTHER = 6  # the length of any other letter
+
+
+def role(one: Argument) -> str:
+    """What an array is: what is told, else what its name says."""
+    return one.kind or role_of(one.name)
+
+
+def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
+    """A length for every letter: those that are known, and others that all differ."""
+    return {**{c: SIZES.get(c, OTHER) for c in signature.letters}, **known}
+
+
+def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
+    """The names of the results that stand for these arrays, in their order."""
+    arrays = [one for one in signature.results if one.axes is not None]
+    told = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
+    if set(names) <= set(told):
+        return tuple(names)
+    if len(arrays) < len(names):
+        raise SignatureError(f"wanted {' and '.join(names)} back, got {signature}")
+    return tuple(told[: len(names)])
+
+
+def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:
+    """The axes in which a result comes back."""
+    for k, one in enumerate(signature.results):
+        if name in (one.name, str(k)) and one.axes is not None:
+            return one.axes
+    raise SignatureError(f"wanted {name} back, got {signature}")
+
+
+def adapted(code: Code, signature: Signature, more: str = "") -> str:
+    """How the code is called, in a line."""
+    return f"{code.name} called as told: {signature}" + (f"; {more}" if more else "")
+
+
+def raised(code: Code, error: Exception) -> str:
+    """What a call of the code raised, in a line; what is a fault of ours is raised again."""
+    if isinstance(error, SignatureError):
+        return str(error)
+    if fault_in(Subject(name=code.name, source=code.place, adapted="as told"), error) is not None:
+        raise error
+    return f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"

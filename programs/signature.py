@@ -1,0 +1,365 @@
+"""The call of a program in axis letters: what goes in and what comes out.
+
+    q: B H n D, k: B G n D, cos: n D, sin: n D -> q, k
+
+Before the arrow stands a parameter of the program for each part, with its axes, slowest first, and
+what it is where its name does not say so; behind it, what the program returns.
+
+==================================  ==============================================================
+part                                says
+==================================  ==============================================================
+``x: B n E``                        an array with these axes
+``mask: B n keep``                  what it is: one of :data:`KINDS`
+``x: B n (H D)``                    one axis that holds two, the first letter slower
+``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
+``rope = (cos: n D, sin: n D)``     a tuple of arrays
+``seq_len = n``                     the length itself
+``causal = True``                   a value that every call is given
+``-> q, k``                         what it was given, in the same axes
+``-> B n E``, ``-> out: B n E``     one array, without a name or with one
+``-> out: B n E, _``                a tuple; what is called ``_`` is left aside
+``-> {out: B n E}``                 a mapping
+==================================  ==============================================================
+
+Letters: B rows of a batch, n tokens (keys, where queries are r), H heads, G key-value heads, D
+features of a head, E features of a token.  Any other letter is a length of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["KINDS", "Argument", "Axis", "Signature", "SignatureError", "parse"]
+
+KINDS = {
+    "query": "queries",
+    "key": "keys",
+    "value": "values",
+    "tokens": "tokens",
+    "positions": "positions of the tokens",
+    "ids": "ids of the words of a vocabulary",
+    "index": "an index into a table",
+    "cos": "cosines of angles",
+    "sin": "sines of angles",
+    "angles": "angles",
+    "cis": "e to the i times the angles",
+    "scale": "a number of the scores",
+    "keep": "a mask that is True where a key is seen",
+    "hide": "a mask that is True where a key is hidden",
+    "add": "numbers that are added to the scores",
+}
+WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
+_LETTER = re.compile(r"[A-Za-z]\d?'*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/])")
+
+
+class SignatureError(ValueError):
+    """A call that cannot be read, or does not fit: what was wanted, what came, and where."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The length of an axis: a sum of products of letters and numbers.
+
+    >>> Axis(((Fraction(1), ("H", "D")),)).size({"H": 2, "D": 4})
+    8
+    """
+
+    terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Its letters, each once."""
+        return tuple(dict.fromkeys(c for _, letters in self.terms for c in letters))
+
+    @property
+    def split(self) -> tuple[str, ...] | None:
+        """The letters of which it is the product, () for 1; None where it is something else."""
+        if self == ONE:
+            return ()
+        if len(self.terms) == 1 and self.terms[0][0] == 1:
+            return self.terms[0][1]
+        return None
+
+    def size(self, lengths: Mapping[str, int]) -> int:
+        """Its length.  Raises :class:`SignatureError` where that is no whole number."""
+        whole = math.lcm(*(factor.denominator for factor, _ in self.terms))
+        found: int = sum(
+            int(factor * whole) * math.prod(lengths[c] for c in letters)
+            for factor, letters in self.terms
+        )
+        if whole > 1 and found % whole:
+            at = ", ".join(f"{c} = {lengths[c]}" for c in self.letters)
+            raise SignatureError(
+                f"wanted a whole number for the axis {self}, got {found}/{whole} at {at}"
+            )
+        return found // whole if whole > 1 else found
+
+    def __str__(self) -> str:
+        told = " + ".join(map(_product, self.terms))
+        return told if _TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
+
+
+def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
+    factor, letters = term
+    top = " ".join(
+        [*([str(factor.numerator)] if factor.numerator != 1 or not letters else []), *letters]
+    )
+    return top if factor.denominator == 1 else f"{top}/{factor.denominator}"
+
+
+ONE = Axis(((Fraction(1), ()),))
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A part of a call: an array with ``axes``, a tuple of ``parts``, or a ``value``.
+
+    ``kind`` is one of :data:`KINDS`, or "".  A value is a literal, or an :class:`Axis`: a length.
+    """
+
+    name: str
+    axes: tuple[Axis, ...] | None = None
+    kind: str = ""
+    parts: tuple[Argument, ...] = ()
+    value: Any = None
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """The letters of its axes, each once."""
+        return tuple(dict.fromkeys(c for axis in self.axes or () for c in axis.letters))
+
+    @property
+    def arrays(self) -> Iterator[Argument]:
+        """The arrays in it."""
+        if self.axes is not None:
+            yield self
+        for part in self.parts:
+            yield from part.arrays
+
+    def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape of the array at these lengths."""
+        return tuple(axis.size(lengths) for axis in self.axes or ())
+
+    def __str__(self) -> str:
+        if self.parts:
+            return f"{self.name} = ({', '.join(map(str, self.parts))})"
+        if self.axes is None:
+            value = str(self.value) if isinstance(self.value, Axis) else repr(self.value)
+            return f"{self.name} = {value}"
+        words = [*map(str, self.axes), *([self.kind] if self.kind else [])]
+        return f"{self.name}: {' '.join(words)}"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A call: its arguments, and what it returns, in order.
+
+    ``mapping``: what it returns is a mapping with these keys, and no tuple.
+    """
+
+    arguments: tuple[Argument, ...]
+    results: tuple[Argument, ...]
+    mapping: bool = False
+
+    @property
+    def arrays(self) -> tuple[Argument, ...]:
+        """The arrays that go in, those in tuples too."""
+        return tuple(array for one in self.arguments for array in one.arrays)
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Every letter, each once."""
+        lengths = (one.value.letters for one in self.arguments if isinstance(one.value, Axis))
+        arrays = (one.letters for one in (*self.arrays, *self.results))
+        return tuple(dict.fromkeys(c for letters in (*arrays, *lengths) for c in letters))
+
+    def named(self, name: str) -> Argument | None:
+        """The array of this name that goes in."""
+        return next((one for one in self.arrays if one.name == name), None)
+
+    def __str__(self) -> str:
+        known = {one.name: one for one in self.arrays}
+        back = [
+            one.name
+            if known.get(one.name) is not None and known[one.name].axes == one.axes
+            else "_"
+            if one.axes is None
+            else str(one).removeprefix(": ")
+            for one in self.results
+        ]
+        given, told = ", ".join(map(str, self.arguments)), ", ".join(back)
+        return f"{given} -> {f'{{{told}}}' if self.mapping else told}".lstrip()
+
+
+def parse(text: str) -> Signature:
+    """Read a call.  Raises :class:`SignatureError` with what was wanted, what came, and where.
+
+    >>> str(parse("x:B n (H D), mask: B n keep, causal=True -> x"))
+    'x: B n (H D), mask: B n keep, causal = True -> x'
+    >>> parse("q: B H n D, k: B G n D -> q").letters
+    ('B', 'H', 'n', 'D', 'G')
+    """
+    before, arrow, behind = text.partition("->")
+    if not arrow or not behind.strip():
+        missing = "a result" if arrow else "an arrow"
+        raise SignatureError(f"wanted {WANTED}; got {text!r}, without {missing}")
+    arguments = tuple(_argument(part, text) for part in _parts(before, text))
+    names = [one.name for one in arguments]
+    twice = next((name for name in names if names.count(name) > 1), "")
+    if twice:
+        raise SignatureError(f"wanted each parameter once, got {twice!r} twice in {text!r}")
+    told = behind.strip()
+    mapping = told.startswith("{") and told.endswith("}")
+    known = {array.name: array for one in arguments for array in one.arrays}
+    told = told.strip("{}") if mapping else told
+    results = tuple(_result(part, known, text) for part in _parts(told, text))
+    if mapping and not all(one.name for one in results):
+        raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {text!r}")
+    if not any(one.axes is not None for one in results):
+        raise SignatureError(f"wanted at least one array that is returned, got {told!r}")
+    return Signature(arguments, results, mapping)
+
+
+def _parts(text: str, whole: str) -> list[str]:
+    """The parts between the commas that stand in no parentheses."""
+    found, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth < 0:
+            break
+        if letter == "," and not depth:
+            found.append(text[start:at])
+            start = at + 1
+    if depth:
+        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+    found = [part.strip() for part in (*found, text[start:])]
+    if not found[-1] and len(found) > 1:
+        found.pop()
+    if found == [""]:
+        return []
+    if "" in found:
+        raise SignatureError(f"wanted {WANTED}; got two commas with nothing between in {whole!r}")
+    return found
+
+
+def _argument(part: str, whole: str) -> Argument:
+    name = _NAME.match(part)
+    rest = part[name.end() :].lstrip() if name else ""
+    if name is None or rest[:1] not in (":", "="):
+        raise SignatureError(f"wanted NAME: AXES, or NAME = VALUE, got {part!r} in {whole!r}")
+    told = rest[1:].strip()
+    if rest[0] == ":":
+        return _array(name[0], told, whole)
+    if told.startswith("(") and ":" in told and told.endswith(")"):
+        return Argument(
+            name[0], parts=tuple(_argument(p, whole) for p in _parts(told[1:-1], whole))
+        )
+    return Argument(name[0], value=_value(told, whole))
+
+
+def _value(told: str, whole: str) -> Any:
+    try:
+        return ast.literal_eval(told)
+    except (ValueError, SyntaxError):
+        pass
+    axes, kind = _axes(told, whole)
+    if len(axes) != 1 or kind:
+        raise SignatureError(
+            f"wanted a value such as 4, True or 'bhtd', or a length such as n, got {told!r} in "
+            f"{whole!r}"
+        )
+    return axes[0]
+
+
+def _result(part: str, known: Mapping[str, Argument], whole: str) -> Argument:
+    if part == "_":
+        return Argument("_")
+    if part in known:
+        return Argument(part, known[part].axes)
+    name, colon, told = part.partition(":")
+    return _array(name.strip() if colon else "", told if colon else part, whole)
+
+
+def _array(name: str, told: str, whole: str) -> Argument:
+    axes, kind = _axes(told, whole)
+    return Argument(name, axes, kind)
+
+
+def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
+    """The axes, and the kind that stands last."""
+    tokens, at = [], 0
+    told = told.strip()
+    while at < len(told):
+        token = _TOKEN.match(told, at)
+        if token is None:
+            raise SignatureError(
+                f"wanted letters of axes, such as B n (H D), got {told[at:]!r} in {whole!r}"
+            )
+        tokens.append(token[1])
+        at = token.end()
+    kind = tokens.pop() if tokens and tokens[-1] in KINDS else ""
+    axes = []
+    while tokens:
+        axes.append(_axis(tokens, whole))
+    return tuple(axes), kind
+
+
+def _axis(tokens: list[str], whole: str) -> Axis:
+    """The next axis: a letter, a number, or what stands in parentheses."""
+    if tokens[0] != "(":
+        return Axis((_product_of(tokens, whole, most=1),))
+    tokens.pop(0)
+    terms = [_product_of(tokens, whole)]
+    while tokens[:1] == ["+"]:
+        tokens.pop(0)
+        terms.append(_product_of(tokens, whole))
+    if tokens[:1] != [")"]:
+        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+    tokens.pop(0)
+    by = _divisor(tokens, whole)
+    return Axis(tuple((factor / by, letters) for factor, letters in terms))
+
+
+def _product_of(
+    tokens: list[str], whole: str, most: int | None = None
+) -> tuple[Fraction, tuple[str, ...]]:
+    factors: list[str] = []
+    while tokens and tokens[0] not in ("+", ")", "/") and len(factors) != most:
+        factors.append(_factor(tokens.pop(0), whole))
+    if not factors:
+        got = tokens[0] if tokens else "nothing"
+        raise SignatureError(f"wanted a letter or a number, got {got} in {whole!r}")
+    number = math.prod(int(one) for one in factors if one.isdigit())
+    letters = tuple(one for one in factors if not one.isdigit())
+    return Fraction(number, _divisor(tokens, whole)), letters
+
+
+def _factor(token: str, whole: str) -> str:
+    if token.isdigit() or _LETTER.fullmatch(token):
+        return token
+    if token in KINDS:
+        told = f"wanted what an array is behind all its axes, got {token!r} before one"
+    else:
+        told = (
+            f"wanted a letter or a number for each axis, and behind them one of "
+            f"{', '.join(KINDS)}; got {token!r}"
+        )
+    raise SignatureError(f"{told} in {whole!r}")
+
+
+def _divisor(tokens: list[str], whole: str) -> int:
+    if tokens[:1] != ["/"]:
+        return 1
+    tokens.pop(0)
+    told = tokens.pop(0) if tokens else "nothing"
+    if not told.isdigit() or told == "0":
+        raise SignatureError(f"wanted a number above 0 behind /, got {told} in {whole!r}")
+    return int(told)
