@@ -256,3 +256,9 @@ def test_the_command_takes_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["check", f"{file}::turn", "--law", "relative", "--call", call]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert f"--call '{call}'" in told, "the command that shows it again"
+
+
+def test_how_long_a_table_is_made_is_not_the_code_s_choice() -> None:
+    code, call = ROTARY["ids into a table"]
+    record = check_rotary(code, ["norm"], call=call, legs=["exact"])
+    assert [law.verdict for law in record.laws] == ["exact"]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .axes import turning
+from .axes import held, turning
 from .code import Code, DoesNotFit
 from .placing import at_offsets, at_start
 from .roles import Parameter, parameters
@@ -84,7 +84,7 @@ def many(places: Tensor) -> int:
     """How many rows a table has that is read at these positions."""
     if torch.compiler.is_exporting():
         return 128
-    return 1 << max(int(places.max()), 15).bit_length()
+    return 1 << max(int(held(places).max()), 15).bit_length()
 
 
 def _handed(table: Table, places: Tensor, x: Tensor, dress: str) -> dict[str, Any]:
