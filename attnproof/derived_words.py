@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .evidence import DerivedEvidence, Evidence
+from .evidence import DerivedEvidence, Evidence, SidesRecord
 
-__all__ = ["derivation", "derived_line", "side_lines"]
+__all__ = ["derivation", "derived_line", "side_lines", "sides_latex"]
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
@@ -33,6 +33,12 @@ def derived_line(e: DerivedEvidence) -> str:
         parts.append(f"in {of} cases")
     parts += ["natural numbers from 0 to 3"] * e.natural
     return f"derived by SymPy {', '.join(parts)}".rstrip()
+
+
+def sides_latex(side: SidesRecord) -> str:
+    """Both sides of a conclusion in LaTeX, as SymPy writes them."""
+    relation = {">=": r"\ge", "!=": r"\ne"}.get(side.relation, side.relation)
+    return f"{side.left.latex} {relation} {side.right.latex}"
 
 
 def side_lines(e: DerivedEvidence) -> Iterator[str]:

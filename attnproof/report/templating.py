@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
-from ..derived_words import derivation, derived_line
+from ..derived_words import derivation, derived_line, sides_latex
 from ..exact_words import exact_lines
 from ..policy_words import nearest, not_applied, policy_lines
 from ..symbolic.latex import NOTATION
@@ -44,6 +44,7 @@ def environment(*sheets: str) -> Environment:
         prose=words.prose,
         paragraphs=words.paragraphs,
         minus=words.minus,
+        sentence=lambda text: text[:1].upper() + text[1:],
         slug=lambda word: word.replace(" ", "-"),
         step=lambda latex: formula_html(latex, large=True),
         dot=ratio_dot,
@@ -51,7 +52,8 @@ def environment(*sheets: str) -> Environment:
     style = [face_css(), *(asset(name).decode("utf-8") for name in ("page.css", *sheets))]
     made.globals.update(
         signs=view.SIGNS, derivations=view.derivations, measured=view.measured, steps=view.steps,
-        derivation=derivation, derived_line=derived_line, exact_lines=exact_lines,
+        derivation=derivation, derived_line=derived_line, sides_latex=sides_latex,
+        exact_lines=exact_lines,
         nearest=nearest, policy_lines=policy_lines,
         not_applied=not_applied, tally=view.tally, assumptions=view.assumptions,
         readings=view.readings, limits=view.limits, statuses=view.statuses, notation=NOTATION,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from attnproof.evidence import DerivedEvidence
 from attnproof.records import Formula, Results
 from attnproof.report import MissingAsset, ReportError, fonts, render, write_report
 from attnproof.report.view import SIGNS
@@ -217,3 +218,23 @@ def test_a_missing_asset(results: Results, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(fonts, "FACES", faces)
     with pytest.raises(MissingAsset, match=r"needs no-such-font\.woff2.*install attnproof again"):
         render(results)
+
+
+def test_what_sympy_derived_is_set_as_a_formula(results: Results) -> None:
+    side = {"says": "one row", "relation": ">=", "left": {"latex": "x^{2}", "text": "x**2"},
+            "right": {"latex": "0", "text": "0"}}  # fmt: skip
+    told = {"status": "derived", "why": "", "sizes": ({"n": 2},), "cases": 1, "all_cases": 1,
+            "natural": False, "sides": (side,), "seconds": 0.1}  # fmt: skip
+    first, *others = results.theorems
+
+    def page(**changed: object) -> str:
+        found = DerivedEvidence.model_validate({**told, **changed})
+        theorem = first.model_copy(update={"evidence": (*first.evidence, found)})
+        return render(results.model_copy(update={"theorems": (theorem, *others)}))
+
+    derived = page()
+    assert "Derived by SymPy at n = 2." in derived
+    assert r'alttext="x^{2} \ge 0"' in derived
+    late = page(status="not derived", why="the time was over")
+    assert "Not derived by SymPy: the time was over." in late
+    assert r'alttext="x^{2} \ge 0"' not in late
