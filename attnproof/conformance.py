@@ -14,6 +14,7 @@ from typing import Any
 from .encoding import Encoding
 from .law_names import named
 from .shapes import NotAnEncoding
+from .symbolic.asked import arrays_only
 from .symbolic.bodies import Code
 from .symbolic.claim import Law, equal
 from .symbolic.gate import Misread
@@ -86,11 +87,10 @@ def hooks_of(kind: type[Encoding]) -> Statement:
                 said[f"{name}, hypothesis {k + 1}"] = equal(*one) if isinstance(one, tuple) else one
         return said
 
+    with arrays_only(kind.__name__, kind):
+        said = body(**{name: own.named(name) for name, own in givens.items()})
     code = Code(body, arguments=tuple(givens))
-    claims = {
-        name: said.claim if isinstance(said, Law) else said
-        for name, said in body(**{name: own.named(name) for name, own in givens.items()}).items()
-    }
+    claims = {name: one.claim if isinstance(one, Law) else one for name, one in said.items()}
     for name, claim in claims.items():
         own = {variable for variable, _ in claim.variables}
         letters = {t for term in claim.terms() for t in free(term) if t.op in ("var", "index")}

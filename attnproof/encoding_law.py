@@ -16,6 +16,7 @@ from .encoding import Encoding
 from .law_names import LAW_SIZES, named, require_own_names, size_names
 from .stateless import require_no_state
 from .symbolic.array import as_array
+from .symbolic.asked import arrays_only
 from .symbolic.budget import left
 from .symbolic.claim import Claim, Instance
 from .symbolic.claim import Law as Hypothesis
@@ -157,7 +158,8 @@ def stated(
             )
         given_.update(own)
         values[name] = value
-    result = body(encoding, **values)
+    with arrays_only(type(encoding).__name__):
+        result = body(encoding, **values)
     if isinstance(result, Answer):
         return result
     claims = dict(result) if isinstance(result, Mapping) else {"": result}

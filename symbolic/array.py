@@ -15,6 +15,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from .asked import ask, ask_from
 from .dtypes import DType, dtype_of
 from .foreign import ArrayApiOnly, hint
 from .scalars import (
@@ -40,13 +41,25 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
-    "Array", "AxisMismatch", "as_array", "axis_at", "broadcast_shapes", "broadcast_to", "numbers",
-    "truths",
+    "Array", "AxisMismatch", "WrongIndex", "as_array", "axis_at", "broadcast_shapes",
+    "broadcast_to", "numbers", "truths",
 ]  # fmt: skip
 
 
 class AxisMismatch(TypeError):
     """Two axes that must have one length have two; the text names both."""
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*told)
+        ask("what symbolic arrays of different lengths give together")
+
+
+class WrongIndex(IndexError):
+    """An index or a slice that symbolic arrays do not take."""
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*told)
+        ask("an index that a symbolic array does not take")
 
 
 class Array(ArrayApiOnly):
@@ -76,9 +89,11 @@ class Array(ArrayApiOnly):
         return type(self), (self.term,)
 
     def __repr__(self) -> str:
+        ask_from("the text of a symbolic array (str, repr, format, print)")
         return repr(self.term)
 
     def __hash__(self) -> NoReturn:
+        ask("the hash of a symbolic array, as a dict and a set do")
         raise TypeError(
             f"a symbolic array is no key, and {self!r} is one: no number in a dict or a set would "
             "be found equal to it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), and x == a "
@@ -88,6 +103,7 @@ class Array(ArrayApiOnly):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        ask_from(f"{name!r} of a symbolic array, which has none")
         raise AttributeError(f"a symbolic array has no method {name!r}; {hint(name)}")
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
@@ -325,7 +341,7 @@ def axis_at(axis: Any, ndim: int) -> int:
         raise TypeError(f"an axis is an integer, not {type(axis).__name__}: {axis!r}")
     place = int(axis)
     if not -ndim <= place < ndim:
-        raise IndexError(
+        raise WrongIndex(
             f"there is no axis {axis} of {ndim}; axes are numbered from {-ndim} to {ndim - 1}"
         )
     return place % ndim

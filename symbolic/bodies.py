@@ -21,13 +21,14 @@ from typing import Any
 
 from . import namespace
 from .array import Array
+from .asked import asks_type, marks
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
 from .scalars import is_count, length_value, num
 from .terms import Term, free
 
-__all__ = ["Code", "Links", "MadeOutside", "Ran", "Unlinked", "given_at"]
+__all__ = ["Code", "Links", "MadeOutside", "Ran", "Unlinked", "given_at", "is_library"]
 
 _CACHED = type(cache(len))  # what functools.cache makes of a function
 _HERE = str(Path(__file__).parent.parent)
@@ -150,6 +151,8 @@ class Links:
         self.constants: set[float] = set()
         self._kept: dict[int, Any] = {}  # by identity, and so that no identity is used twice
         self._users: dict[int, list[int]] = {}
+        self.held: dict[int, tuple[object, ...]] = {}  # of each thing what it holds now
+        self.types = False  # whether some function asks type(..) of anything but its own self
         self._symbolic: set[int] = set()
         seeds = self._explore(roots)
         while seeds:
@@ -173,8 +176,12 @@ class Links:
                 seeds += [id(thing)] * bool(named)
                 continue
             self.constants |= _numbers_in(thing)
+            self.types |= isinstance(thing, FunctionType) and asks_type(thing)
             root = isinstance(thing, FunctionType) and any(thing is one for one in roots)
-            for part in _reached(thing) if root else _parts(thing):
+            parts = tuple(_reached(thing) if root else _parts(thing))
+            if not isinstance(thing, type | ModuleType):  # in which importing puts things
+                self.held[id(thing)] = (*map(id, parts), *marks(thing, parts))
+            for part in parts:
                 if id(part) not in self._kept:
                     self._kept[id(part)] = part
                     ahead.append(part)
@@ -343,14 +350,14 @@ def _lengths_in(thing: Any) -> set[str] | None:
 @singledispatch
 def _parts(thing: Any) -> Iterable[Any]:
     """What a function, a container, a class or an object of the authors' own refers to."""
-    if not hasattr(thing, "__dict__") or _foreign(_file_of(type(thing).__module__)):
+    if not hasattr(thing, "__dict__") or is_library(_file_of(type(thing).__module__)):
         return ()
     return (type(thing), *vars(thing).values())
 
 
 @_parts.register
 def _(thing: FunctionType) -> Iterable[Any]:
-    return () if _foreign(thing.__code__.co_filename) else _reached(thing)
+    return () if is_library(thing.__code__.co_filename) else _reached(thing)
 
 
 def _reached(thing: FunctionType) -> Iterable[Any]:
@@ -410,12 +417,12 @@ def _(thing: Any) -> Iterable[Any]:
 
 @_parts.register
 def _(thing: ModuleType) -> Iterable[Any]:
-    return () if _foreign(_file_of(thing.__name__)) else tuple(vars(thing).values())
+    return () if is_library(_file_of(thing.__name__)) else tuple(vars(thing).values())
 
 
 @_parts.register
 def _(thing: type) -> Iterable[Any]:
-    if not _foreign(_file_of(thing.__module__)):
+    if not is_library(_file_of(thing.__module__)):
         yield from (*vars(thing).values(), *thing.__bases__)
 
 
@@ -426,7 +433,7 @@ def _file_of(module: str) -> str:
 
 
 @cache
-def _foreign(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Whether code of this file is a library's, in which no length of an author can stand.
 
     An installed package that declares statements or encodings is none.
@@ -453,7 +460,7 @@ def _numbers_in(thing: Any) -> frozenset[float]:
     if isinstance(thing, str) and thing.isdecimal() and thing.isascii() and len(thing) < 9:
         return frozenset([int(thing)])
     if isinstance(thing, FunctionType):
-        return frozenset() if _foreign(thing.__code__.co_filename) else _constants(thing.__code__)
+        return frozenset() if is_library(thing.__code__.co_filename) else _constants(thing.__code__)
     own = isinstance(thing, int | float) and not isinstance(thing, bool)
     return frozenset([thing] if own else ())
 

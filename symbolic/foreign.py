@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from .asked import ask, ask_from
+
 __all__ = ["INSTEAD", "ArrayApiOnly", "hint"]
 
 AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
@@ -141,6 +143,16 @@ class ArrayApiOnly:
 
     __slots__ = ()
 
+    @property
+    def __class__(self) -> Any:
+        """Its class; isinstance asks for it."""
+        ask_from("the class of a symbolic array (isinstance)")
+        return type(self)
+
+    @__class__.setter
+    def __class__(self, _: Any) -> NoReturn:
+        raise TypeError("a symbolic array cannot be changed")
+
     @classmethod
     def __torch_function__(cls, func: Any, *_: Any) -> NoReturn:
         name = str(getattr(func, "__name__", "this function")).strip("_")
@@ -166,6 +178,7 @@ class ArrayApiOnly:
 
 def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
     def refused(*_: Any, **__: Any) -> NoReturn:
+        ask(f"{name} of a symbolic array")
         raise TypeError(why)
 
     refused.__name__ = refused.__qualname__ = name

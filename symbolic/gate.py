@@ -7,7 +7,8 @@ in the relation that is claimed.  What disagrees is *misread*; it is neither pro
 
 What it cannot see: a difference at sizes beyond those of :func:`~.assignments.crossing` and the
 whole numbers that stand in the code, one that shows in a few values alone, and one that rounding
-hides (less than 1e-9 of the largest number met on the way).  A side that is nowhere all numbers,
+hides (less than 1e-9 of the largest number met on the way).  Code that could make such a difference
+asks for what is no array, and is refused before (``asked``).  A side that is nowhere all numbers,
 or nowhere larger than what rounding hides, was compared nowhere, and is not taken.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .array import Array, AxisMismatch, as_array, numbers, permuted
+from .array import Array, AxisMismatch, WrongIndex, as_array, numbers, permuted
 from .scalars import (
     ONE,
     ZERO,
@@ -61,9 +61,9 @@ def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
     dots = sum(k is Ellipsis for k in keys)
     named = sum(k is not None and k is not Ellipsis for k in keys)
     if dots > 1:
-        raise IndexError("an index has at most one ellipsis")
+        raise WrongIndex("an index has at most one ellipsis")
     if named > term.ndim:
-        raise IndexError(f"{named} indices for {term.ndim} axes of {term!r}")
+        raise WrongIndex(f"{named} indices for {term.ndim} axes of {term!r}")
     for k in keys:
         if k is Ellipsis:
             yield from [slice(None)] * (term.ndim - named)
@@ -76,23 +76,23 @@ def _told(key: Any, term: Term) -> Iterator[slice | Array | None]:
 def _places(k: Any) -> Array:
     """A place of an axis, or a list of them: whole numbers by their form."""
     if isinstance(k, list | range):
-        raise IndexError(
+        raise WrongIndex(
             f"an axis is indexed by the list {k!r}; write xp.stack((x[0], x[1])) for some rows, "
             "and an index map that is given, or xp.arange(n), for many"
         )
     at = as_array(k)
     if is_truth(at.term):
-        raise IndexError(
+        raise WrongIndex(
             f"how many entries the mask {at!r} keeps is no length; write xp.where(mask, x, 0) for "
             "a sum of what is kept, -xp.inf for a softmax, or an injection(k, n) that is given"
         )
     if not (is_whole(at.term) or at.term.op == "index"):
-        raise IndexError(
+        raise WrongIndex(
             f"an axis is indexed by whole numbers, and {at!r} is not whole by its form; write "
             "xp.arange, //, an index map or an index that is given"
         )
     if at.ndim > 1:
-        raise IndexError(
+        raise WrongIndex(
             f"an axis is indexed by {at!r} of {at.ndim} axes; write x[xp.reshape(table, (-1,))] "
             "and reshape the result"
         )
@@ -104,12 +104,12 @@ def _refuse_pairs(keys: list[slice | Array | None], term: Term) -> None:
     places = [k for k, one in enumerate(keys) if isinstance(one, Array)]
     arrays = [one for one in keys if isinstance(one, Array) and one.ndim]
     if len(arrays) > 1:
-        raise IndexError(
+        raise WrongIndex(
             f"two index arrays in one index of {term!r}: numpy takes them in pairs.  Write "
             "x[a][:, b] for every pair of places, or rows(n, lambda i: x[a[i], b[i]]) for pairs"
         )
     if arrays and places != list(range(places[0], places[0] + len(places))):
-        raise IndexError(
+        raise WrongIndex(
             f"an index array and a number that stand apart in one index of {term!r}: numpy moves "
             "the axis to the front.  Write one index after the other, such as x[0][:, e]"
         )
@@ -123,7 +123,7 @@ def _bound(value: Any, length: Term, otherwise: Term) -> Term:
     numbers(at)
     place = integer(at.term)
     if at.ndim or not is_count(place):
-        raise IndexError(f"a slice has the bound {at!r}; {PREFIX}")
+        raise WrongIndex(f"a slice has the bound {at!r}; {PREFIX}")
     return integer(add(length, place)) if always_less(place, ZERO) else place
 
 
@@ -132,7 +132,7 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
     if s.start is None and s.stop is None and s.step is None:
         return term
     if length.op == "space":
-        raise IndexError(f"the outcomes of an experiment, axis {axis} of {term!r}, have no order")
+        raise WrongIndex(f"the outcomes of an experiment, axis {axis} of {term!r}, have no order")
     step = _step(s.step)
     start, stop = _bound(s.start, length, ZERO), _bound(s.stop, length, length)
     if (start, stop, step) == (ZERO, length, 1):
@@ -141,14 +141,14 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
     if step != 1:
         span, rest = split_integer(add(span, num(step - 1)), num(step))
         if number_of(rest) is None:
-            raise IndexError(
+            raise WrongIndex(
                 f"how many entries ::{step} takes from axis {axis} of length {length!r} is not "
                 f"certain; write the length as {step} times a size"
             )
     last = integer(add(start, mul(num(step), add(span, num(-1)))))
     for low, high in ((num(-1), start), (num(-1), span), (last, length)):
         if always_less(integer(add(high, num(-1))), low):
-            raise IndexError(
+            raise WrongIndex(
                 f"slice {start!r}:{stop!r}:{step} leaves axis {axis} of length {length!r}"
             )
     shape = (*term.shape[:axis], span, *term.shape[axis + 1 :])
@@ -158,7 +158,7 @@ def _sliced(term: Term, axis: int, s: slice) -> Term:
 def _step(value: Any) -> int:
     literal = 1 if value is None else number_of(as_array(value).term)
     if literal is None or literal.denominator != 1 or literal < 1:
-        raise IndexError(
+        raise WrongIndex(
             f"a slice has the step {value!r}; it is a positive number, such as ::2.  Write "
             "rows(n, lambda i: x[n - 1 - i]) for x[::-1]"
         )
@@ -208,7 +208,7 @@ def _picked(term: Term, axis: int, at: Term) -> Term:
         if always_less(at, ZERO):
             at = integer(add(length, at))
         if always_less(at, ZERO) or always_less(integer(add(length, num(-1))), at):
-            raise IndexError(
+            raise WrongIndex(
                 f"index {at!r} leaves axis {axis} of {term!r}, whose length is {length!r}"
             )
     return make("pick", (term, at), axis, (*term.shape[:axis], *term.shape[axis + 1 :]))

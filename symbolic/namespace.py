@@ -16,6 +16,7 @@ from . import array, scalars
 from .array import (
     Array,
     AxisMismatch,
+    WrongIndex,
     as_array,
     axis_at,
     broadcast_shapes,
@@ -24,6 +25,7 @@ from .array import (
     permuted,
     truths,
 )  # fmt: skip
+from .asked import ask_from
 from .dtypes import DTYPES, cast
 from .foreign import INSTEAD
 from .scalars import (
@@ -64,6 +66,7 @@ def __getattr__(name: str) -> Any:
         return DTYPES[name]
     if name.startswith("__"):
         raise AttributeError(name)
+    ask_from(f"the function {name!r} of symbolic arrays, which have none")
     told = f"write {INSTEAD[name]}" if name in INSTEAD else f"they have {', '.join(__all__)}"
     raise AttributeError(f"symbolic arrays have no function {name!r}; {told}")
 
@@ -449,7 +452,7 @@ def arange(
     width = builtins.abs(int(stride))
     count, rest = split_integer(integer(scalars.add(span, num(width - 1))), num(width))
     if number_of(rest) is None:
-        raise IndexError(
+        raise WrongIndex(
             f"how many numbers stand between {first!r} and {last!r} in steps of {step!r} is not "
             "certain; write start + step * xp.arange(n)"
         )

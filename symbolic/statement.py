@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .array import as_array
+from .asked import arrays_only
 from .bodies import Code
 from .calling import demand
 from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
@@ -24,7 +25,11 @@ from .terms import Own, Term, free
 if TYPE_CHECKING:
     from .gate import Misreading
 
-__all__ = ["Claim", "Law", "Statement", "Theorem", "theorem"]
+__all__ = ["Claim", "Law", "OutsideAxis", "Statement", "Theorem", "theorem"]
+
+
+class OutsideAxis(IndexError):
+    """A slice or an index of which nothing shows that it stays inside of its axis."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,8 @@ class Theorem:
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = self._asked(body, body.__name__, given)
         values = {name: g.named(name) for name, g in given.items()}
-        result = body(**{name: values[name] for name in wanted})
+        with arrays_only(f"{self.path.name}: {body.__name__}", body):
+            result = body(**{name: values[name] for name in wanted})
         claims = dict(result) if isinstance(result, Mapping) else {"": result}
         if not claims:
             raise TypeError(f"{self.path.name}: {body.__name__} claims nothing; it returned {{}}")
@@ -167,7 +173,9 @@ class Theorem:
         if assume is not None:
             names = [] if assume is list else self._asked(assume, "`assume`", given)
             used |= set(names)
-            for taken in self._assumed(assume(**{name: values[name] for name in names})):
+            with arrays_only(f"{self.path.name}: `assume`", assume):
+                listed = assume(**{name: values[name] for name in names})
+            for taken in self._assumed(listed):
                 law = taken if isinstance(taken, Law) else None
                 claim = taken.claim if isinstance(taken, Law) else taken
                 if not isinstance(claim, Claim):
@@ -215,7 +223,7 @@ class Theorem:
 
         leaves, _ = ranges_of(statement, statement.claims.values())
         if leaves:
-            raise IndexError(f"{self.path.name}: {leaves}")
+            raise OutsideAxis(f"{self.path.name}: {leaves}")
 
     def _check_names(self, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
         """Refuse one name for two things: a reader, or a reading, would take one for the other."""

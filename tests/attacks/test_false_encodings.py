@@ -17,6 +17,9 @@ ONCE_PROVED = [
     ("loop_over_slopes", "falls-with-distance"),
     ("bucket", "continuous"),
     ("absolute", "relative"),
+    ("caught_refusal", "relative"),
+    ("counted_calls", "relative"),
+    ("class_of_positions", "relative"),
 ]
 
 

@@ -37,14 +37,14 @@ class Branching(Alibi):
     """A fault: on numpy it does something else than on symbols."""
 
     def bias(self, m: Any, n: Any) -> Any:
-        return super().bias(m, n) * (2 if isinstance(m, np.ndarray) else 1)
+        return super().bias(m, n) * (1 if isinstance(m, Array) else 2)
 
 
 class WrongShape(Alibi):
     """A fault: on numpy the values get another shape."""
 
     def value(self, v: Any, m: Any, n: Any) -> Any:
-        return v[..., :1] if isinstance(m * n, np.ndarray) else v
+        return v if isinstance(m * n, Array) else v[..., :1]
 
 
 class OneSlope(Encoding):
