@@ -65,7 +65,7 @@ TESTS = tuple(
     f"tests/symbolic/test_{name}.py"
     for name in (
         "rule_steps", "rule_conditions", "derivation_conditions", "formed_conditions", "scalars",
-        "kernel_conditions", "places", "sign_conditions", "rules",
+        "kernel_conditions", "places", "sign_conditions", "polynomials", "rules",
         "rules_refuse", "kernel_faults", "derivation_faults", "formed", "terms", "meaning",
         "proofs", "hypotheses", "prove",
         "signs", "sizes", "ranges", "kernel", "digits_in_range", "attacks_on_the_kernel",
@@ -82,10 +82,11 @@ VERDICTS = {NOTICED: "noticed", SURVIVED: "survived", LATE: "timed out"}
 
 @dataclass
 class Case:
-    """A test as a function of no arguments, and the time it takes."""
+    """A test as a function of no arguments, whether it plants a fault, and the time it takes."""
 
     name: str
     run: Callable[[], object]
+    patched: bool = False
     seconds: float = 0.0
 
 
@@ -105,7 +106,7 @@ class Tests:
             patched = "monkeypatch" in asked
             if asked <= {"monkeypatch"}:
                 call = functools.partial(_called, item.obj, arguments, patched)
-                self.cases.append(Case(item.nodeid, call))
+                self.cases.append(Case(item.nodeid, call, patched))
         return True
 
     def measure(self, files: list[Path], within: float) -> None:
@@ -166,9 +167,10 @@ class Tests:
                 range(min(first, mutant.line), last + 1))  # fmt: skip
             if isinstance(mutant.parent, (ast.FunctionDef, ast.ClassDef)):
                 lines = {mutant.line}
-            if isinstance(mutant.parent, ast.arguments):  # passed by when the file is read
-                lines = set(range(mutant.statement.lineno, (mutant.statement.end_lineno or 0) + 1))
             numbers = set[int]().union(*(self.through.get((short, at), set()) for at in lines))
+            if not numbers:  # a default, which is passed by when the file is read
+                lines = set(range(mutant.statement.lineno, (mutant.statement.end_lineno or 0) + 1))
+                numbers.update(*(self.through.get((short, at), set()) for at in lines))
         else:
             numbers = set[int]().union(*self.through.values())
         cases = sorted((self.cases[k] for k in numbers), key=lambda case: case.seconds)
@@ -309,6 +311,8 @@ def _child(work: Work, caches: list[Any]) -> int:
         for case in work.cases:
             signal.setitimer(signal.ITIMER_PROF, SLACK + 10 * case.seconds)
             case.run()
+            if case.patched:  # what was found under its fault is not what the next test finds
+                _clear(caches)
     except BaseException:  # noqa: BLE001 - a failed test, a refusal, a broken import: all of them notice
         return NOTICED
     return SURVIVED

@@ -15,7 +15,7 @@ __all__ = ["same_polynomial"]
 
 
 def _atoms(t: Term, found: dict[Term, int]) -> None:
-    if t.op in ("add", "mul") or (t.op == "power" and not t.shape):
+    if t.op in ("add", "mul", "power"):
         for arg in t.args:
             _atoms(arg, found)
     elif t.op != "num":
@@ -62,8 +62,7 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
     if not (t.finite and target.finite) or t.shape or target.shape:
         return False
     atoms: dict[Term, int] = {}
-    divisors = [a for a in nonzero if a.op == "add"]
-    for side in (t, target, *divisors):
+    for side in (t, target, *nonzero):
         _atoms(_inverses_as_atoms(side), atoms)
     ring, *gens = _polynomials(len(atoms))
 
@@ -71,9 +70,9 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
         return _polynomial(_inverses_as_atoms(side), atoms, gens, ring.one)
 
     difference = read(t) - read(target)
-    for divisor in divisors:
+    for divisor in nonzero:
         inverse = atoms.get(make("inverse of", (divisor,)))
-        if inverse is not None:
+        if inverse is not None and difference:
             difference = _cleared(difference, 2 * inverse, read(divisor))
     places = [2 * atoms[a] for a in nonzero if a in atoms]
     return not difference.rem([gens[at] * gens[at + 1] - ring.one for at in places])
@@ -81,7 +80,7 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
 
 def _cleared(polynomial: Any, place: int, divisor: Any) -> Any:
     """divisor^k · polynomial, where the generator at ``place`` stands for 1/divisor."""
-    degree = max((monomial[place] for monomial in polynomial), default=0)
+    degree = max(monomial[place] for monomial in polynomial)
     total = polynomial.ring.zero
     for monomial, coefficient in polynomial.terms():
         rest = (*monomial[:place], 0, *monomial[place + 1 :])

@@ -53,9 +53,10 @@ def _indicator(t: Term, _: Facts) -> Sign:
 
 
 def _power(t: Term, facts: Facts) -> Sign:
-    inner, assumed = sign(t.args[0], facts)
-    if not t.finite or t.data % 2:
-        return (inner if t.finite else 0), assumed
+    if not t.finite:
+        return NEITHER
+    if t.data % 2:
+        return sign(t.args[0], facts)
     apart, used = nonzero(t.args[0], facts)
     return (2, used) if apart else (1, NOTHING)
 
@@ -65,8 +66,10 @@ def _root(t: Term, facts: Facts) -> Sign:
 
 
 def _absolute(t: Term, facts: Facts) -> Sign:
+    if not t.finite:
+        return NEITHER
     inner, assumed = sign(t.args[0], facts)
-    return (max(inner, 1) if t.finite else 0), assumed
+    return max(inner, 1), assumed
 
 
 def _log(t: Term, facts: Facts) -> Sign:
@@ -314,7 +317,7 @@ _SIGNS: dict[str, Callable[[Term, Facts], Sign]] = dict.fromkeys(CARRIED, _carri
     "var": _var,
     "size": lambda _, __: (2, NOTHING),
     "pi": lambda _, __: (2, NOTHING),
-    "index": lambda t, _: (0 if t.args[0].op == "space" else 1, NOTHING),
+    "index": lambda t, _: NEITHER if t.args[0].op == "space" else (1, NOTHING),
     "exp": _exp,
     "indicator": _indicator,
     "power": _power,

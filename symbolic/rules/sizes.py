@@ -67,7 +67,7 @@ def _factors(t: Term) -> Iterator[Term]:
 def as_term(linear: Linear) -> Term:
     """The sum as a term."""
     parts = sorted(linear, key=_order)
-    return add(*(mul(*([num(linear[m])] if linear[m] != 1 or not m else []), *m) for m in parts))
+    return add(*(mul(*([num(linear[m])] if linear[m] != 1 else []), *m) for m in parts))
 
 
 def _order(monomial: Monomial) -> tuple[int, list[bytes]]:
@@ -108,7 +108,7 @@ def paid(linear: Linear, known: Known) -> Sign:
     used = NOTHING
     for small in sorted((m for m, c in linear.items() if c < 0), key=_order):
         owed = -linear[small]
-        for large in sorted(held, key=lambda m: (-len(_common(small, m)), _order(m))):
+        for large in sorted(held, key=lambda m: (-len(_shared(small, m)[0]), _order(m))):
             amount = min(owed, held[large])
             by = _no_larger(small, large, known) if amount else None
             if by is not None:
@@ -121,13 +121,16 @@ def paid(linear: Linear, known: Known) -> Sign:
     return max((s for s, _ in rest), default=1), used.union(*(a for _, a in rest))
 
 
-def _common(a: Monomial, b: Monomial) -> Monomial:
-    rest, shared = list(b), []
+def _shared(a: Monomial, b: Monomial) -> tuple[Monomial, list[Term], list[Term]]:
+    """The factors that two products have in common, and what else is in each."""
+    shared, left, right = list[Term](), list[Term](), list(b)
     for factor in a:
-        if factor in rest:
-            rest.remove(factor)
+        if factor in right:
+            right.remove(factor)
             shared.append(factor)
-    return tuple(shared)
+        else:
+            left.append(factor)
+    return tuple(shared), left, right
 
 
 def _no_larger(small: Monomial, large: Monomial, known: Known) -> Facts | None:
@@ -137,11 +140,10 @@ def _no_larger(small: Monomial, large: Monomial, known: Known) -> Facts | None:
     against 1); or all numbers of the small product are >= 0, each at most one of the large
     product or at most 1, and what is left of the large one is at least 1.
     """
-    shared = _common(small, large)
+    shared, left, right = _shared(small, large)
     certain, used = known.sign(mul(*shared))
     if not certain:
         return None
-    left, right = list(divided(small, shared) or ()), list(divided(large, shared) or ())
     alone = len(left) <= 1 and len(right) <= 1
     for x in tuple(left):
         if not alone:
@@ -167,7 +169,7 @@ def _no_larger(small: Monomial, large: Monomial, known: Known) -> Facts | None:
 
 def _below(small: Term, large: Term, known: Known) -> Facts | None:
     """The facts by which f(x) certainly is at most f(y), for the same f of both; or None."""
-    if small.op != large.op or not (small.finite and large.finite):
+    if small.op != large.op:
         return None
     if small.op in INCREASING:
         least = {"log": 2, "sqrt": 1}.get(small.op, 0)

@@ -296,6 +296,12 @@ def test_what_does_not_fit_is_refused(t: Term) -> None:
         formed(t)
 
 
+def test_what_is_no_term_is_refused() -> None:
+    for x in (1, "a", None, (a,)):
+        with pytest.raises(Refused, match="is no term"):
+            formed(x)
+
+
 def test_an_operation_that_there_is_not_is_named() -> None:
     with pytest.raises(Refused, match="there is no operation 'no such operation'"):
         formed(make("no such operation"))

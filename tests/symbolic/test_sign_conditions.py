@@ -6,16 +6,17 @@ from fractions import Fraction
 
 import pytest
 
-from attnproof.symbolic.kernel import Refused
-from attnproof.symbolic.rules import Assumption, nonzero, same_polynomial, sign
+from attnproof.symbolic.rules import Assumption, nonzero, sign
 from attnproof.symbolic.rules.base import NOTHING
 from attnproof.symbolic.rules.sizes import (
+    Known,
     as_term,
     collected,
     divided,
     gates,
     minus,
     multiples,
+    when,
 )  # fmt: skip
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -45,6 +46,7 @@ from tests.symbolic.vocabulary import (
     b,
     c,
     chosen,
+    e,
     holds,
     i,
     j,
@@ -89,6 +91,9 @@ j0, first_layer, XL = index("j0", n), index("j0", L), var("XL", L)
 
 def neg(x: Term) -> Term:
     return mul(num(-1), x)
+
+
+FALLS, FALLS_TOO = unary("exp", neg(d)), unary("exp", neg(entry(D, i)))
 
 
 def facts(*told: Assumption) -> Facts:
@@ -159,12 +164,21 @@ FORM: list[tuple[Term, int, Facts]] = [
     (make("concat", (P, P), 0, (mul(TWO, n),)), 0, NOTHING), (MINUS_INFINITY, 0, NOTHING),
     (add(mul(q, a), mul(num(-1), q, a)), 1, NOTHING), (add(mul(q, r), neg(mul(q, r))), 1, NOTHING),
     (add(q, d, r, neg(mul(r, holds(C)))), 2, facts(Q, DD, R)),
+    (add(q, mul(num(Fraction(-1, 2)), q, holds(C))), 2, facts(Q)),
+    (add(q, neg(mul(q, holds(C))), r, neg(mul(r, up_to(b, a)))), 1, facts(Q, R)),
+    (add(mul(n, FALLS), ONE, neg(FALLS), neg(FALLS_TOO)), 1, facts(("nonnegative", D))),
+    (add(mul(n, FALLS_TOO), ONE, neg(FALLS), neg(FALLS_TOO)), 1, facts(DD)),
+    (add(q, mul(under_(ZERO, a), a)), 2, facts(Q)),
     *((add(mul(same(a, b), add(x, neg(z))), ONE, neg(same(a, b))), 1, NOTHING)
       for x, z in ((a, b), (b, a))),
     *((add(x, neg(z), neg(mul(same(a, b), add(x, neg(z))))), 0, NOTHING)
       for x, z in ((a, b), (b, a))),
     (add(q, neg(mul(q, holds(C)))), 1, facts(Q)), (add(mul(q, holds(C)), neg(q)), 0, NOTHING),
     (unary("sqrt", up_to(a, BELOW)), 0, NOTHING), (unary("tanh", up_to(a, BELOW)), 0, NOTHING),
+    (power(up_to(a, BELOW), 2), 0, NOTHING), (power(up_to(a, BELOW), 3), 0, NOTHING),
+    (add(ONE, unary("cos", a), *(under_(x, b) for x in (a, c, y, d))), 1, NOTHING),
+    (add(ONE, neg(unary("exp", neg(up_to(a, BELOW))))), 0, NOTHING),
+    *((add(ONE, neg(power(add(ONE, q), k))), 0, NOTHING) for k in (0, 7)),
     (unary("log", unary("exp", D)), 0, NOTHING),
     (unary("log", add(ONE, up_to(a, BELOW))), 0, NOTHING),
     (total(j, add(entry(X, j), neg(entry(X, j0)))), 0, NOTHING),
@@ -233,6 +247,9 @@ BY_FACTS: list[tuple[Term, Facts, int, Facts]] = [
     (add(mul(q, X), neg(mul(q, Y))),
      facts(("positive", make("add", (X, neg(Y)), shape=(n,)))), 0, NOTHING),
     (a, facts(("positive", add(a, neg(up_to(b, BELOW))))), 0, NOTHING),
+    (add(mul(up_to(ZERO, a), b), c), facts(NN, ("positive", neg(a))), 2,
+     facts(NN, ("positive", neg(a)))),
+    (stack(q, t, y, mul(y, entry(XL, t))), facts(("positive", entry(XL, first_layer))), 0, NOTHING),
     (add(total(i, entry(X, i)), neg(total(i, entry(Y, i)))),
      facts(("nonnegative", add(entry(X, j0), neg(entry(Y, j0))))), 0, NOTHING),
 ]  # fmt: skip
@@ -340,6 +357,7 @@ def test_multiples_of_a_sum() -> None:
     assert ways(a, add(a, ONE)) == {(ONE, num(-1))}
     assert ways(add(a, b), add(a, neg(b))) == {(ONE, mul(TWO, b))}
     assert ways(a, ONE) == set()
+    assert ways(mul(num(Fraction(-1, 2)), a), a) == set()
     assert ways(a, add(mul(TWO, a), b)) == {(HALF, mul(num(Fraction(-1, 2)), b))}
     assert ways(add(mul(TWO, a), b), add(a, b)) == {(TWO, neg(b)), (ONE, a)}
 
@@ -351,6 +369,17 @@ def test_the_conditions_of_a_sum() -> None:
     assert gates(total(j, up_to(j, a))) == []
     assert gates(make("indicator", (make("less", (X, Y), shape=(n,)),), shape=(n,))) == []
     assert gates(up_to(BELOW, a)) == []
+
+
+def test_what_a_condition_tells() -> None:
+    known = Known(NOTHING, sign, lambda _: (None, NOTHING))
+    nothing: list[Assumption] = []
+    for condition in (make("not", (C,)), make("equal", (C, C)), make("is in", (i, e))):
+        assert when(holds(condition), known) == (nothing, nothing, NOTHING)
+    after, before = ("positive", minus(b, a)), ("nonnegative", minus(a, b))
+    assert when(under_(a, b), known) == ([after], [before], NOTHING)
+    after, before = ("nonnegative", minus(v, u)), ("nonnegative", minus(u, add(v, ONE)))
+    assert when(up_to(u, v), known) == ([after], [before], NOTHING)
 
 
 ORDERED: list[tuple[Term, Term, Facts]] = [
@@ -370,7 +399,11 @@ ORDERED: list[tuple[Term, Term, Facts]] = [
     (d, mul(d, n), facts(DD)),
     (mul(holds(C), q), mul(q, n), facts(Q)),
     (num(-1), unary("tanh", a), NOTHING),
+    (same(a, b), up_to(a, b), NOTHING),
+    (add(up_to(a, b), up_to(c, y)), add(under_(a, add(b, q)), under_(c, add(y, q))), facts(Q)),
     (unary("exp", q), unary("exp", add(q, r)), facts(R)),
+    (mul(unary("tanh", q), unary("exp", a)),
+     mul(unary("tanh", add(q, r)), unary("exp", add(a, r))), facts(Q, R)),
     (total(i, entry(P, i)), total(i, add(entry(P, i), q)), facts(Q)),
     (make("maximum", (q, a)), make("maximum", (add(q, r), a)), facts(R)),
     (unary("exp", d), mul(*(unary("exp", add(d, mul(num(k), q))) for k in (1, 2, 3))),
@@ -393,6 +426,10 @@ UNORDERED: list[tuple[Term, Term]] = [
     (holds(make("equal", (a, b))), holds(make("equal", (a, add(b, q))))),
     (unary("exp", a), mul(n, unary("exp", add(a, b)))), (unary("exp", BELOW), unary("exp", a)),
     (mul(a, b), mul(add(a, q), add(b, q))), (mul(q, r), mul(add(q, ONE), r, HALF)),
+    (mul(unary("tanh", a), unary("cos", b)), unary("tanh", add(a, q))),
+    (unary("tanh", a), mul(unary("tanh", add(a, q)), n)),
+    (power(add(q, d), 7), power(q, 7)), (power(add(q, r), -7), power(q, -7)),
+    (power(q, -7), power(q, -1)), (up_to(a, b), same(a, b)),
     (total(i, entry(X, j0)), total(i, entry(X, i))),
     (total(i, entry(X, i)), total(i, entry(X, j0))),
     (unary("exp", BELOW), unary("exp", add(BELOW, q))),
@@ -412,56 +449,6 @@ def test_what_is_certainly_no_larger(small: Term, large: Term, used: Facts) -> N
 @pytest.mark.parametrize(("small", "large"), UNORDERED)
 def test_what_may_be_larger(small: Term, large: Term) -> None:
     assert not sign(add(large, neg(small)))[0]
-
-
-# polynomials
-
-INV = power(a, -1)
-SAME: list[tuple[Term, Term, tuple[Term, ...]]] = [
-    (add(a, b), add(b, a), ()), (mul(a, add(b, c)), add(mul(a, b), mul(a, c)), ()),
-    (power(a, 0), ONE, ()),
-    (power(add(a, b), 2), add(power(a, 2), mul(TWO, a, b), power(b, 2)), ()),
-    (power(mul(a, b), -1), mul(power(a, -1), power(b, -1)), ()), (power(TWO, -1), HALF, ()),
-    (power(power(a, -1), -1), a, ()), (power(ZERO, -1), ZERO, ()),
-    (power(power(a, 2), -1), power(a, -2), ()),
-    (mul(a, INV), ONE, (a,)), (mul(a, a, INV), a, (a,)), (mul(a, INV, INV), INV, (a,)),
-    (mul(add(a, b), power(add(a, b), -1)), ONE, (add(a, b),)),
-    (power(mul(TWO, a), -1), mul(HALF, INV), ()),
-    (add(mul(a, power(add(a, b), -1)), mul(b, power(add(a, b), -1))), ONE, (add(a, b),)),
-    (mul(a, INV, b, power(b, -1)), ONE, (a, b)), (num(-1), neg(ONE), ()),
-    (add(a, neg(a)), ZERO, ()),
-    (power(power(add(a, b), -1), 2), power(add(a, b), -2), ()),
-    (mul(power(add(a, b), 2), power(add(a, b), -1)), add(a, b), (add(a, b),)),
-]  # fmt: skip
-DIFFERENT: list[tuple[Term, Term, tuple[Term, ...]]] = [
-    (a, b, ()), (add(a, b), mul(a, b), ()), (mul(a, INV), ONE, ()), (mul(a, INV), ONE, (b,)),
-    (mul(add(a, b), power(add(a, b), -1)), ONE, ()), (power(a, -1), a, ()),
-    (power(a, -2), power(a, 2), (a,)),
-    (mul(a, INV, b, power(b, -1)), ONE, (a,)), (power(a, 2), a, ()),
-    (MINUS_INFINITY, MINUS_INFINITY, ()),
-    (add(BELOW, a), add(a, BELOW), ()), (a, BELOW, ()), (X, X, ()), (a, X, ()), (X, a, ()),
-    (ZERO, NO_X, ()), (NO_X, ZERO, ()), (INV, ONE, (a,)), (a, ONE, (a,)),
-    (HALF, TWO, ()),
-    (add(mul(a, power(add(a, b), -1)), mul(c, power(add(a, b), -1))), ONE, (add(a, b),)),
-    (power(TWO, -1), TWO, ()), (power(ZERO, -1), ONE, ()), (power(a, 0), ZERO, ()), (ZERO, ONE, ()),
-    (mul(a, a, INV), ONE, (a,)), (a, MINUS_INFINITY, ()),
-    (MINUS_INFINITY, a, ()), (unary("exp", add(a, b)), unary("exp", add(b, a)), ()),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("x", "y", "apart"), SAME)
-def test_one_polynomial(x: Term, y: Term, apart: tuple[Term, ...]) -> None:
-    assert same_polynomial(x, y, apart)
-    assert same_polynomial(y, x, apart)
-    assert not same_polynomial(add(x, ONE), y, apart)
-
-
-@pytest.mark.parametrize(("x", "y", "apart"), DIFFERENT)
-def test_two_polynomials(x: Term, y: Term, apart: tuple[Term, ...]) -> None:
-    try:
-        assert not same_polynomial(x, y, apart)
-    except Refused as error:
-        assert "ring" in str(error)  # noqa: PT017 - a refusal is no equality
 
 
 def test_signs_of_what_is_over_a_space() -> None:

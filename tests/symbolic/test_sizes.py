@@ -196,13 +196,13 @@ def with_(name: str, value: Callable[..., object], module: object = sizes) -> Fa
 in_order, implies, when, collected = (
     sizes._in_order, sizes._implies, sizes.when, sizes.collected,
 )  # fmt: skip
-no_larger, common, divided = sizes._no_larger, sizes._common, sizes.divided
+no_larger, shared = sizes._no_larger, sizes._shared
 
 
 def unasked(small: sizes.Monomial, large: sizes.Monomial, known: sizes.Known) -> object:
     """The comparison of what two products do not share, whatever the sign of what they share."""
-    shared = common(small, large)
-    return no_larger(divided(small, shared) or (), divided(large, shared) or (), known)
+    _, left, right = shared(small, large)
+    return no_larger(tuple(left), tuple(right), known)
 
 
 FAULTS: dict[str, tuple[Fault, Term]] = {
