@@ -11,7 +11,7 @@ from ..numeric.programs.adapters.counts import rows_of
 from ..numeric.programs.subjects import Bias, Mask
 from .layout import read_back
 from .program import Program
-from .roles import SIZES, adapted, lengths_of, result_axes, returned
+from .roles import SIZES, common, lengths_of, result_axes, returned
 from .signature import Axis, Signature, SignatureError
 
 __all__ = ["bias", "mask"]
@@ -50,11 +50,7 @@ def bias(code: Code, signature: Signature) -> Bias:
     call = _counted(code, signature, heads=True)
     heads = call(2, 3).shape[0]
     return Bias(
-        name=code.name,
-        make=lambda **s: bias(code.again(**s), signature),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature),
+        **common(code, signature, bias),
         heads=heads,
         bias=call,
     )
@@ -66,11 +62,7 @@ def mask(code: Code, signature: Signature) -> Mask:
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
     call(2, 3)
     return Mask(
-        name=code.name,
-        make=lambda **s: mask(code.again(**s), signature),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature),
+        **common(code, signature, mask),
         mask=call,
         true_means="hidden" if kind == "hide" else "visible",
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..numeric.programs.adapters.code import Code
 from ..numeric.programs.adapters.roles import role_of
@@ -15,7 +16,7 @@ __all__ = [
     "SIZES",
     "TABLES",
     "TURNED",
-    "adapted",
+    "common",
     "lengths_of",
     "raised",
     "result_axes",
@@ -59,9 +60,20 @@ def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:
     raise SignatureError(f"wanted {name} back, got {signature}")
 
 
-def adapted(code: Code, signature: Signature, more: str = "") -> str:
-    """How the code is called, in a line."""
-    return f"{code.name} called as told: {signature}" + (f"; {more}" if more else "")
+def common(
+    code: Code,
+    signature: Signature,
+    again: Callable[[Code, Signature], Subject],
+    more: str = "",
+) -> dict[str, Any]:
+    """The fields that every subject has: its name, how it is called, and how it is built again."""
+    return {
+        "name": code.name,
+        "make": lambda **settings: again(code.again(**settings), signature),
+        "module": code.module,
+        "source": code.place,
+        "adapted": f"{code.name} called as told: {signature}" + (f"; {more}" if more else ""),
+    }
 
 
 def raised(code: Code, error: Exception) -> str:

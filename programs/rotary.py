@@ -12,11 +12,12 @@ from torch import Tensor
 from ..numeric.programs.adapters.axes import turning
 from ..numeric.programs.adapters.code import Code
 from ..numeric.programs.adapters.placing import at_start
+from ..numeric.programs.adapters.rotary import turned_by
 from ..numeric.programs.adapters.rotary_calls import many
 from ..numeric.programs.subjects import Rotary
 from .layout import labels, laid_out, parts, read_back
 from .program import Program
-from .roles import SIZES, TABLES, TURNED, adapted, lengths_of, raised, result_axes, returned, role
+from .roles import SIZES, TABLES, TURNED, common, lengths_of, raised, result_axes, returned, role
 from .signature import Argument, Axis, Signature, SignatureError
 
 __all__ = ["rotary"]
@@ -207,48 +208,14 @@ def _probe(way: _Turning, heads: int) -> tuple[list[Tensor], Tensor]:
 
 
 def _as_rotary(way: _Turning) -> Rotary:
-    turns, count = way.calls(), len(way.vectors)
+    def again(code: Code, _: Signature) -> Rotary:
+        return _as_rotary(replace(way, code=code))
 
-    def beside(x: Tensor, other: Tensor, positions: Tensor, place: int) -> Tensor:
-        given = [x if k == place else other.clone() for k in range(count)]
-        return turns(*given, positions=positions)[place]
-
-    def rotate(x: Tensor, positions: Tensor) -> Tensor:
-        return beside(x, _other(x), positions, 0)
-
-    def key(x: Tensor, positions: Tensor) -> Tensor:
-        return beside(x, _other(x), positions, 1)
-
-    def all_three(q: Tensor, k: Tensor, v: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        out = turns(q, k, v, positions=at)
-        return out[0], out[1], out[2]
-
-    def running(x: Tensor) -> Tensor:
-        return rotate(x, torch.arange(x.shape[2], device=x.device).expand(x.shape[0], x.shape[2]))
-
-    def make(**settings: Any) -> Rotary:
-        return _as_rotary(replace(way, code=way.code.again(**settings)))
-
-    heads = 2 if "H" in way.vectors[0].letters else 1
     return Rotary(
-        name=way.code.name,
-        make=make,
-        module=way.code.module,
-        source=way.code.place,
-        adapted=adapted(way.code, way.signature, f"with {way.told}" if way.table else ""),
-        turn=rotate,
-        key=key if count > 1 else None,
+        **common(way.code, way.signature, again, f"with {way.told}" if way.table else ""),
+        **turned_by(way.calls(), len(way.vectors), starts=not way.places),
         width=way.width,
-        heads=heads,
+        heads=2 if "H" in way.vectors[0].letters else 1,
         axes=way.axes,
-        all_three=all_three if count > 2 else None,
-        values_turn=count > 2,
-        running=running if not way.places else None,
-        beside=beside if count > 1 else None,
         given={"angles": way.told} if way.table else {},
     )
-
-
-def _other(x: Tensor) -> Tensor:
-    """Other vectors than these: what is rotated as a query is not what is rotated as a key."""
-    return torch.cat((x[..., 1:], x[..., :1]), -1)

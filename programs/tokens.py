@@ -15,7 +15,7 @@ from ..numeric.programs.adapters.tokens import dropout_of
 from ..numeric.programs.subjects import Additive, Attention, Layer
 from .layout import laid_out, read_back
 from .program import Program
-from .roles import MASKS, SIZES, TABLES, adapted, lengths_of, raised, result_axes, returned, role
+from .roles import MASKS, SIZES, TABLES, common, lengths_of, raised, result_axes, returned, role
 from .signature import Argument, Axis, Signature, SignatureError
 
 __all__ = ["additive", "attention", "layer"]
@@ -23,13 +23,13 @@ __all__ = ["additive", "attention", "layer"]
 
 def attention(code: Code, signature: Signature) -> Attention:
     """Attention on queries, keys and values, or on tokens.  Raises :class:`SignatureError`."""
-    by = {role(one): one for one in signature.arrays}
-    if {"query", "key", "value"} <= set(by):
-        return _on_heads(code, signature, by)
+    if {"query", "key", "value"} <= {role(one) for one in signature.arrays}:
+        return _on_heads(code, signature)
     return _on_tokens(code, signature)
 
 
-def _on_heads(code: Code, signature: Signature, by: Mapping[str, Argument]) -> Attention:
+def _on_heads(code: Code, signature: Signature) -> Attention:
+    by = {role(one): one for one in signature.arrays}
     q, k, v = by["query"], by["key"], by["value"]
     if "r" not in q.letters or "n" not in k.letters:
         raise SignatureError(
@@ -93,11 +93,7 @@ def _on_heads(code: Code, signature: Signature, by: Mapping[str, Argument]) -> A
     )
     kinds = {"keep": "bool", "hide": "bool", "add": "float"}
     return Attention(
-        name=code.name,
-        make=lambda **s: _on_heads(code.again(**s), signature, by),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature),
+        **common(code, signature, _on_heads),
         attend=attend,
         heads=heads,
         groups=many,
@@ -239,11 +235,7 @@ def _on_tokens(code: Code, signature: Signature) -> Attention:
     padding = [one for one in on.masks if [str(a) for a in one.axes or ()].count("n") == 1]
     causal = [one for one in on.masks if one not in padding]
     return Attention(
-        name=code.name,
-        make=lambda **s: _on_tokens(code.again(**s), signature),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature, "with a causal mask made here" if causal else ""),
+        **common(code, signature, _on_tokens, "with a causal mask made here" if causal else ""),
         layer=on.call,
         hide=on.call if padding else None,
         embed=width,
@@ -259,11 +251,7 @@ def layer(code: Code, signature: Signature) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
     on = _OnTokens(code, signature)
     return Layer(
-        name=code.name,
-        make=lambda **s: layer(code.again(**s), signature),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature),
+        **common(code, signature, layer),
         call=on.call,
         embed=_width(code, on),
     )
@@ -273,11 +261,7 @@ def additive(code: Code, signature: Signature) -> Additive:
     """What adds a table of positions to tokens.  Raises :class:`SignatureError`."""
     on = _OnTokens(code, signature)
     return Additive(
-        name=code.name,
-        make=lambda **s: additive(code.again(**s), signature),
-        module=code.module,
-        source=code.place,
-        adapted=adapted(code, signature),
+        **common(code, signature, additive),
         added=on.call,
         width=_width(code, on),
     )

@@ -8,6 +8,7 @@ the code wants is found by calling it with sizes that all differ.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from .roles import order_in
 from .rotary_calls import Turns
 from .rotary_ways import B, H, T, Way, line_of, ways, widths_of
 
-__all__ = ["fit"]
+__all__ = ["fit", "turned_by"]
 
 
 def fit(code: Code) -> Rotary:
@@ -79,25 +80,6 @@ def _subject(way: Way, code: Code, most: int) -> Rotary:
             return fit(replace(code.again(**settings), options=free))
         raise NoSetting(f"{code.name} takes its width from its tensors: give another to adapt()")
 
-    def beside(x: Tensor, other: Tensor, positions: Tensor, place: int) -> Tensor:
-        given = [x if k == place else other.clone() for k in range(way.tensors)]
-        return turns(*given, positions=positions)[place]
-
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
-        return beside(x, _unlike(x), positions, 0) if way.tensors > 1 else (
-            turns(x, positions=positions)[0])  # fmt: skip
-
-    def key(x: Tensor, positions: Tensor) -> Tensor:
-        return beside(x, _unlike(x), positions, 1)
-
-    def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        out = turns(q, k, v, positions=positions)
-        return out[0], out[1], out[2]
-
-    def running(x: Tensor) -> Tensor:
-        places = torch.arange(x.shape[2], device=x.device).expand(x.shape[0], x.shape[2])
-        return turn(x, places)
-
     def cosines(positions: Tensor) -> tuple[Tensor, Tensor]:
         assert table is not None
         cos, sin = table.at(positions, torch.zeros(1, 1, way.width))
@@ -108,17 +90,45 @@ def _subject(way: Way, code: Code, most: int) -> Rotary:
     given = {"angles": table.told} if table is not None and table.code is None else {}
     return Rotary(
         name=code.name, make=make, module=code.module, source=code.place, adapted=way.told,
-        turn=turn, key=key if way.tensors > 1 else None, width=way.width, axes=way.form.axes,
-        whole=way.form.whole, most=most, all_three=three if way.tensors > 2 else None,
-        values_turn=way.tensors > 2, cosines=cosines if shown else None,
-        running=running if way.form.by == "start" else None, any_width=way.any_width, given=given,
-        beside=beside if way.tensors > 1 else None,
+        **turned_by(turns, way.tensors, starts=way.form.by == "start"), width=way.width,
+        axes=way.form.axes, whole=way.form.whole, most=most,
+        cosines=cosines if shown else None, any_width=way.any_width, given=given,
     )  # fmt: skip
 
 
-def _unlike(x: Tensor) -> Tensor:
-    """Other vectors than these: what is turned as a query is not what is turned as a key."""
-    return torch.cat((x[..., 1:], x[..., :1]), -1)
+def turned_by(turns: Turns, count: int, *, starts: bool) -> dict[str, Any]:
+    """The fields of a `Rotary` that rotate, of a call on so many tensors (B, H, T, D).
+
+    What is rotated beside a query or a key is another one, so that code which mixes them is seen.
+    ``starts``: it takes no positions, and its first token is at 0.
+    """
+
+    def beside(x: Tensor, other: Tensor, positions: Tensor, place: int) -> Tensor:
+        given = [x if k == place else other.clone() for k in range(count)]
+        return turns(*given, positions=positions)[place]
+
+    def unlike(x: Tensor) -> Tensor:
+        return torch.cat((x[..., 1:], x[..., :1]), -1)
+
+    def turn(x: Tensor, positions: Tensor) -> Tensor:
+        return beside(x, unlike(x) if count > 1 else x, positions, 0)
+
+    def key(x: Tensor, positions: Tensor) -> Tensor:
+        return beside(x, unlike(x), positions, 1)
+
+    def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        out = turns(q, k, v, positions=positions)
+        return out[0], out[1], out[2]
+
+    def running(x: Tensor) -> Tensor:
+        places = torch.arange(x.shape[2], device=x.device).expand(x.shape[0], x.shape[2])
+        return turn(x, places)
+
+    return {
+        "turn": turn, "key": key if count > 1 else None, "beside": beside if count > 1 else None,
+        "all_three": three if count > 2 else None, "values_turn": count > 2,
+        "running": running if starts else None,
+    }  # fmt: skip
 
 
 def _copies(x: Tensor, count: int) -> tuple[Tensor, ...]:
