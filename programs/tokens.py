@@ -102,6 +102,7 @@ def _on_heads(code: Code, signature: Signature) -> Attention:
         masks=(kinds[role(mask)],) if mask is not None else (),
         weights=weights if shown is not None and shown.name else None,
         given={"full mask": mask.name} if mask is not None else {},
+        true_hides=mask is not None and role(mask) == "hide",
     )
 
 
@@ -238,6 +239,7 @@ def _on_tokens(code: Code, signature: Signature) -> Attention:
         **common(code, signature, _on_tokens, "with a causal mask made here" if causal else ""),
         layer=on.call,
         hide=on.call if padding else None,
+        true_hides=any(role(one) == "hide" for one in padding),
         embed=width,
         dropout=dropout_of(code.module),
         given={

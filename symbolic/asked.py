@@ -6,8 +6,8 @@ symbols and may do another on numbers, at sizes and values that nobody tries; co
 calls may do another thing later.  So a body is refused after which something was asked or changed,
 whatever it returned.
 
-What is not seen: a question that no array hears, such as ``xp is numpy`` or, of code that knows what
-a symbolic array is, ``isinstance(x, Array)``.
+What is not seen: a question that no array hears, such as ``xp is numpy`` or, of code that knows
+what a symbolic array is, ``isinstance(x, Array)``.
 """
 
 from __future__ import annotations

@@ -148,7 +148,8 @@ def _sizes(code: Any) -> list[tuple[str, Any]]:
 def _shown(value: Any) -> str:
     """An argument as it is written, if it can be: else the same one."""
     told = repr(value)
-    plain = len(told) <= SHORT and told.isprintable() and "<" not in told
+    short = len(told) <= SHORT or isinstance(value, str)
+    plain = short and told.isprintable() and "<" not in told
     return told if plain else f"{SAME}{_object(value)}>"
 
 

@@ -42,10 +42,10 @@ def _polarity(code: Attention, draw: Draw) -> Part:
     seen = weights_of(code, q, k, mask)[0, :, -1] > 0
     marked = mask[0, 0, -1].cpu()
     words, value = "truth values of a mask that neither show nor hide", "other"
-    if bool((seen == (plain & marked)).all()):
-        words, value = "True means visible", "visible"
-    elif bool((seen == (plain & ~marked)).all()):
-        words, value = "True means hidden", "hidden"
+    shows = bool((seen == (plain & marked)).all())
+    if shows or bool((seen == (plain & ~marked)).all()):
+        value = "visible" if shows != code.true_hides else "hidden"
+        words = f"True means {value}"
     elif bool((seen == plain).all()):
         words, value = "a mask of truth values that does nothing", "none"
     return Part("polarity", value, words, f"the last of {KEYS} queries, with the first 2 keys True")

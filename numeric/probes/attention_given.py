@@ -58,6 +58,8 @@ def mask_adds(scene: Scene) -> Outcome:
 def true_means_visible(scene: Scene) -> Outcome:
     """Weights are 0 where a mask of truth values is False; one that is all True changes nothing."""
     one = scene.subject
+    if one.true_hides:
+        return not_asked("True says in its masks that a key is hidden; they are turned round here")
     if one.attend is None or "bool" not in one.masks:
         return _true_means_counts(scene)
     for sizes in attend_sizes(one, scene.declared)[:4]:

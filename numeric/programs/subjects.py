@@ -124,6 +124,8 @@ class Attention(Subject):
     ``positional``: whether the layer is meant to look at absolute positions; ``whole_layer``:
     x (B, T, E) and the place of its first token -> (B, T, E), where code takes that.
     ``weights``: like ``attend`` without values -> (B, H, T, S), where code shows its weights.
+    ``true_hides``: truth values are turned round before the code is given them: its own True says
+    that a key is hidden.
     """
 
     kind: ClassVar[str] = "attention"
@@ -142,6 +144,7 @@ class Attention(Subject):
     weights: Callable[[Tensor, Tensor], Tensor] | None = None
     positional: bool = False
     dropout: float = 0.0
+    true_hides: bool = False
     declared: DeclaredAttention | None = None
 
     def __post_init__(self) -> None:

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.cli import main
+from attnproof.numeric.identify import identify
+from attnproof.numeric.probes.base import Draw
 from attnproof.numeric.programs.adapting import OtherKind
 from attnproof.numeric.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary
 from attnproof.programs.signature import SignatureError
@@ -147,8 +149,23 @@ def test_attention_and_its_mask() -> None:
     assert torch.allclose(found.weights(q, k).sum(-1), torch.ones(2, 4, 5), atol=1e-6)
     laws = ["hidden-keys-do-nothing", "order-of-keys", "rows-sum-to-one"]
     assert_attention(attend, laws, call=CALL)
-    with pytest.raises(CodeBreaksLaw):  # the mask means the opposite
+    with pytest.raises(CodeBreaksLaw, match="True says in its masks that a key is hidden"):
+        assert_attention(attend, ["true-means-visible"], call=CALL)
+    with pytest.raises(CodeBreaksLaw, match="again: .*call='query: B H r D"):
         assert_attention(attend, ["true-means-visible"], call=CALL.replace("hide", "keep"))
+
+
+def test_what_true_means_is_said_of_the_code_and_not_of_what_it_was_given() -> None:
+    said = {"hide": "True means hidden", "keep": "True means visible"}
+    for kind, words in said.items():
+        hides = kind == "hide"
+
+        def code(q: Tensor, k: Tensor, v: Tensor, m: Tensor, *, hides: bool = hides) -> Tensor:
+            return attend(q, k, v, m if hides else ~m)[0]
+
+        call = f"q: B H r D, k: B H n D, v: B H n D, m: B 1 r n {kind} -> B H r D"
+        found = identify(subject_of(code, call), Draw(0, torch.float32, "cpu"))
+        assert words in found.sentence
 
 
 class Block(nn.Module):

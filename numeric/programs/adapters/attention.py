@@ -173,6 +173,7 @@ def _subject(
         name=code.name, make=make, module=code.module, source=code.place, attend=attend,
         heads=H, groups=G if form.groups else H, width=code.options.width or 8, masks=masks,
         weights=weights if shown else None, dropout=_dropout(code.module),
+        true_hides=form.hides,
         adapted=f"called as {code.name}({', '.join(named)}); {named[0]} is "
                 f"({', '.join(form.order.upper())}){mask_told}{hides}",
     )  # fmt: skip
