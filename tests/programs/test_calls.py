@@ -151,7 +151,7 @@ def test_attention_and_its_mask() -> None:
     assert_attention(attend, laws, call=CALL)
     with pytest.raises(CodeBreaksLaw, match="True says in its masks that a key is hidden"):
         assert_attention(attend, ["true-means-visible"], call=CALL)
-    with pytest.raises(CodeBreaksLaw, match="again: .*call='query: B H r D"):
+    with pytest.raises(CodeBreaksLaw, match=r"again: .*call='query: B H r D"):
         assert_attention(attend, ["true-means-visible"], call=CALL.replace("hide", "keep"))
 
 
