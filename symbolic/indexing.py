@@ -171,7 +171,7 @@ def _gathered(term: Term, axis: int, where: Array) -> Term:
     is_map = where.term.op == "inverse" or (where.term.op == "var" and where.term.args)
     if not is_map:
         return _at_each(term, axis, where)
-    base = where.term.args[0].args[0] if where.term.op == "inverse" else where.term.args[0]
+    base = where.axes[0] if where.term.op == "inverse" else where.term.args[0]
     if base is not length:
         raise AxisMismatch(
             f"{where!r} holds indices below {base!r} and is used on axis {axis} of {term!r}, "

@@ -86,6 +86,7 @@ CASES: dict[str, tuple[Array, Any]] = {
     "a place that is a rest": (
         Array(make("pick", (A["X"].term, (A["m"] % 2).term), 0, (d.term,))), X0[1]),
     "the inverse of a permutation": (A["X"][inverse(A["s"])], X0[np.argsort(S0)]),
+    "the inverse of an inverse": (A["X"][inverse(inverse(A["s"]))], X0[S0]),
     "an expectation": (xp.sum(A["z"] * A["z"], axis=0), [1, 1]),
     "a covariance": (A["z"].mT @ A["z"], np.eye(2)),
     "the mean over a space": (xp.mean(A["z"], axis=0), [0, 1]),

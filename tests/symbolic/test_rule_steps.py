@@ -256,6 +256,8 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ("equals for equals", mul(same(i, j), entry(X, j)), (j, i), mul(same(i, j), entry(X, i))),
     ("absolute value", unary("abs", add(a, b)), (unary("abs", add(b, a)),),
      unary("abs", add(b, a))),
+    *(("ordered absolute value", mul(LAST, a, unary("abs", x)), (unary("abs", x),),
+       mul(LAST, a, add(j, minus(i)))) for x in (add(i, minus(j)), add(j, minus(i)))),
     ("maximum as a choice", make("maximum", (a, b)), (),
      chosen(make("less_equal", (b, a)), a, b)),
     ("injective", same(entry(e, k), entry(e, index("k2", m))), (), same(k, index("k2", m))),
