@@ -27,9 +27,10 @@ Why that is so, by induction on the term, each side by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
+from .budget import spend
 from .continuity import SELECTS, whole_valued
 from .rules import nonzero, sign
 from .scalars import number_of
@@ -66,12 +67,20 @@ class _Walk:
 
     variables: frozenset[Term]
     contents: frozenset[Term]
+    known: dict[Term, Sides] = field(default_factory=dict)
 
     def varies(self, *parts: Term) -> bool:
         """Whether a variable occurs in one of these, or a content."""
         return any(free(part) & (self.variables | self.contents) for part in parts)
 
     def __call__(self, t: Term) -> Sides:
+        found = self.known.get(t)
+        if found is None:
+            spend()
+            found = self.known[t] = self._sides(t)
+        return found
+
+    def _sides(self, t: Term) -> Sides:
         if not t.finite:
             return NEITHER
         if t in self.contents or not self.varies(t) or t.op in IN_ONE:

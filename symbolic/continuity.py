@@ -32,7 +32,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 
+from .budget import spend
 from .candidates import NUMBERS
 from .divisors import settled
 from .plain import plain
@@ -65,6 +67,7 @@ class _Walk:
     def __call__(self, t: Term, variables: frozenset[Term]) -> None:
         if (t, variables) in self.done:
             return
+        spend()
         self._pass(t, variables)
         self.done.add((t, variables))
 
@@ -188,6 +191,7 @@ def continuous(
     return walk.rules
 
 
+@cache
 def whole_valued(t: Term) -> bool:
     """Whether every entry of a term is certainly an integer, by its form.
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import prod
 
 from .scalars import add, integer, mul, num
+from .shortening import shortened
 from .stacks import power_base
 from .terms import BINDERS, Term, free, instantiate, make
 
@@ -17,13 +18,13 @@ _LETTERS = "jkabcuvwxyz"
 
 
 def plain(t: Term) -> str:
-    """A short readable line; bound indices get letters not used elsewhere.
+    """A readable line, cut if longer than a page; bound indices get letters not used elsewhere.
 
     >>> from attnproof.symbolic.scalars import add, num, size
     >>> plain(add(size("n"), num(1)))
     'n + 1'
     """
-    return _text(_openable(t), 0)
+    return _text(_openable(shortened(t)), 0)
 
 
 def _openable(t: Term) -> Term:
@@ -174,6 +175,7 @@ _FORMS: dict[str, Callable[[Term, int], str]] = {
     "var": lambda t, _: str(t.data[0]),
     "num": _number,
     "minus infinity": lambda _, __: "-inf",
+    "cut": lambda _, __: "⟨cut⟩",
     "add": _sum,
     "mul": _product,
     "power": _power,

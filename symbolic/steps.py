@@ -32,30 +32,42 @@ Around = Callable[[Term], Term]
 
 
 def rule_counts(derivation: Derivation) -> Counter[str]:
-    """How often each kernel rule is used."""
-    counts: Counter[str] = Counter()
+    """How often each kernel rule is used; a part that occurs in several places counts in each."""
+    counted: dict[int, Counter[str]] = {}
     stack: list[Derivation] = [derivation]
     while stack:
-        d = stack.pop()
-        if isinstance(d, Rewrite):
-            counts[d.rule] += 1
-        elif isinstance(d, Reverse | Under | Witness | Lemma):
-            stack.append(d.part)
-        elif isinstance(d, Chain | Cases):
-            stack.extend(d.parts)
-        elif isinstance(d, Inside):
-            stack.extend(part for _, part in d.parts)
-        elif isinstance(d, Assume):
-            counts["hypothesis"] += 1
-        elif isinstance(d, Induction | NaturalInduction):
-            counts["induction"] += 1
-            stack.extend((d.base, d.step))
-        elif isinstance(d, SumOfSquares | LeftInverse):
-            counts["sum of squares" if isinstance(d, SumOfSquares) else "left inverse"] += 1
-            stack.append(d.part)
-        elif isinstance(d, Differ):
-            stack.extend((d.part, d.apart))
-    return counts
+        d = stack[-1]
+        name, parts = _named(d)
+        later = [part for part in parts if id(part) not in counted]
+        if later:
+            stack.extend(later)
+            continue
+        stack.pop()
+        if id(d) not in counted:
+            found = Counter({name: 1} if name else {})
+            for part in parts:
+                found.update(counted[id(part)])
+            counted[id(d)] = found
+    return counted[id(derivation)]
+
+
+def _named(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:
+    """The rule that a derivation is counted under, if it is one, and its parts."""
+    if isinstance(d, Rewrite):
+        return d.rule, ()
+    if isinstance(d, Assume):
+        return "hypothesis", ()
+    if isinstance(d, Reverse | Under | Witness | Lemma):
+        return "", (d.part,)
+    if isinstance(d, Chain | Cases):
+        return "", d.parts
+    if isinstance(d, Inside):
+        return "", tuple(part for _, part in d.parts)
+    if isinstance(d, Induction | NaturalInduction):
+        return "induction", (d.base, d.step)
+    if isinstance(d, SumOfSquares | LeftInverse):
+        return "sum of squares" if isinstance(d, SumOfSquares) else "left inverse", (d.part,)
+    return "", (d.part, d.apart) if isinstance(d, Differ) else ()
 
 
 def flatten(derivation: Derivation) -> Iterator[Step]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from ..claim import Claim, Instance, Law
 from ..scalars import index
+from ..shortening import shortened
 from ..terms import Term, bind, instantiate, substitute
 from .arrays import Printer
 from .givens import membership
@@ -32,7 +33,7 @@ def latex(term: Term, avoid: Iterable[Term] = ()) -> str:
     """
     printer = Printer()
     printer.avoid = names_in(term).union(avoid)
-    return _told(printer, printer(term))
+    return _told(printer, printer(shortened(term)))
 
 
 def latex_pair(left: Term, right: Term) -> tuple[str, str]:
@@ -45,7 +46,7 @@ def latex_pair(left: Term, right: Term) -> tuple[str, str]:
         for term in (left, right):
             printer = Printer(level)
             printer.avoid = names_in(left, right)
-            strict.append(_told(printer, printer(term)))
+            strict.append(_told(printer, printer(shortened(term))))
         if strict[0] != strict[1]:
             return strict[0], strict[1]
     return told
@@ -90,6 +91,7 @@ def _sides(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str
 
 def _printed(terms: list[Term], relation: str, printer: Printer) -> tuple[list[str], str]:
     printer.avoid = names_in(*terms)
+    terms = [shortened(t) for t in terms]
     shape = terms[0].shape
     if not shape or not _by_entries(terms, relation):
         return [printer(t, SUM) for t in terms], ""
@@ -105,7 +107,7 @@ def chain_latex(claim: Claim) -> tuple[str, ...]:
     printer = Printer()
     if claim.compared == "!=" and claim.links:
         printer.avoid = names_in(*(link.term for link in claim.links))
-        return tuple(_told(printer, printer(link.term, SUM)) for link in claim.links)
+        return tuple(_told(printer, printer(shortened(link.term), SUM)) for link in claim.links)
     terms = [claim.left, *(link.term for link in claim.links)]
     if claim.right is not None and not claim.links:
         terms.append(claim.right)
@@ -172,7 +174,7 @@ def rows(claim: Claim) -> list[str]:
         row += rf" \quad \text{{for all }} {', '.join(every + variables)}"
     found = [row]
     if claim.relation == "exists" and claim.variable is not None and claim.witness is not None:
-        named = f"{printer(claim.variable)} = {printer(claim.witness)}"
+        named = f"{printer(claim.variable)} = {printer(shortened(claim.witness))}"
         found.append(rf"\text{{namely }} {named}")
     layers = [told.replace(" = ", " &= ", 1) for *_, told in printer.layers.values() if told]
     return found + [rf"\text{{with }} {told}" for told in layers]

@@ -54,6 +54,9 @@ class NumberPrinter(BasePrinter):
         end = self(integer(add(t.args[0], num(-1))))
         return Piece(rf"(0, 1, \dots, {end})")
 
+    def op_cut(self, _: Term) -> Piece:
+        return Piece(r"\langle\text{cut}\rangle")
+
     def op_eye(self, t: Term) -> Piece:
         return Piece(rf"I_{{{self(t.args[0])}}}", TIGHT)
 

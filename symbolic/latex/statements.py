@@ -47,6 +47,7 @@ NOTATION: tuple[tuple[str, str], ...] = (
     (r"\operatorname{interleave}(A, B)", "the columns of A and B in turn, A first"),
     (r"\operatorname{reshape}_{n \times m}", "the same entries, row after row, in new axes"),
     (r"F_{t}", "layer t of a stack"),
+    (r"\langle\text{cut}\rangle", "a part left out of a formula that is longer than a page"),
 )
 
 

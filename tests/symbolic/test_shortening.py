@@ -1,0 +1,113 @@
+"""A formula longer than a page is cut before its text is built, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from attnproof import translate
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.boundedness import bounded
+from attnproof.symbolic.claim import Claim, at_least, differ, equal
+from attnproof.symbolic.continuity import whole_valued
+from attnproof.symbolic.givens import real, sizes
+from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
+from attnproof.symbolic.opened import opened
+from attnproof.symbolic.plain import plain
+from attnproof.symbolic.plain_claims import plain_claim
+from attnproof.symbolic.scalars import add, entry, index, mul, size
+from attnproof.symbolic.shortening import DEEP, PAGE, shortened
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.steps import rule_counts
+from attnproof.symbolic.terms import Term, free, postorder
+
+(n,) = sizes("n")
+GIVEN = {"a": real(n), "b": real(n)}
+LONG = 40 * PAGE  # letters
+
+
+def tower(height: int) -> Array:
+    """Roots and exponentials in one another: few parts, and 3^height of them to read."""
+    a, b = (given.named(name) for name, given in GIVEN.items())
+    for _ in range(height):
+        a, b = xp.exp(a * b) + a, xp.sqrt(xp.abs(a + b)) * b
+    return a * b
+
+
+TELLS: dict[str, Callable[[Array], str]] = {
+    "plain": lambda x: plain(x.term),
+    "latex": lambda x: latex(x.term),
+    "a pair": lambda x: " ".join(latex_pair(x.term, (x + 1).term)),
+    "an equation": lambda x: plain_claim(equal(x, x + 1)) + claim_latex(equal(x, x + 1)),
+    "an order": lambda x: claim_latex(at_least(x, 1)),
+    "a chain": lambda x: " ".join(chain_latex(equal(x, x + 1))),
+    "a difference": lambda x: " ".join(chain_latex(differ(x, x + 1))),
+    "an entry": lambda x: latex(x[0].term) + plain(x[0].term),
+    "a product": lambda x: latex((x[:, None] @ x[None, :]).term),
+    "a record": lambda x: translate.statement(Statement(GIVEN, {"": equal(x, x + 1)})).latex,
+}
+
+
+@pytest.mark.parametrize("tell", TELLS.values(), ids=list(TELLS))
+def test_what_is_longer_than_a_page_is_cut_and_says_so(tell: Callable[[Array], str]) -> None:
+    told = tell(tower(40))  # whole, it has more than 3^40
+    assert "cut" in told
+    assert len(told) < LONG
+    assert "cut" not in tell(tower(2))
+
+
+def test_the_outermost_parts_stay() -> None:
+    assert plain(tower(40).term).startswith("(")
+    text = plain(shortened((xp.exp(tower(40)) + GIVEN["a"].named("a")).term, 20))
+    assert text.startswith("a + exp(") or text.endswith(" + a")
+
+
+def test_of_a_long_sum_the_first_stay() -> None:
+    names = [size(f"n{k}") for k in range(3 * PAGE)]
+    assert plain(add(*names)).count(" + ") == PAGE - 1 - 1
+    assert plain(mul(*names)).count("·") == PAGE - 1 - 1
+
+
+def test_what_is_nested_too_deep_to_be_read_is_cut() -> None:
+    x = GIVEN["a"].named("a")
+    for _ in range(2 * DEEP):
+        x = xp.exp(x)
+    assert plain(x.term).count("exp") == DEEP
+
+
+def parts(t: Term) -> int:
+    return 1 + sum(map(parts, t.args))
+
+
+def test_no_more_parts_than_a_page_and_nothing_else_is_changed() -> None:
+    for most in (1, 2, 3, 10, 100):
+        cut = shortened(tower(6).term, most)
+        assert parts(cut) <= most
+        assert any(t.op == "cut" for t in postorder(cut))
+        assert cut.shape == tower(6).term.shape
+    short = tower(3).term
+    assert shortened(short) is short
+
+
+def test_a_claim_that_is_cut_is_judged_as_it_is() -> None:
+    from attnproof.symbolic.prove import decide
+
+    x = tower(12)
+    claims: dict[str, Claim] = {"same": equal(x, x), "other": equal(x, x + 1)}
+    found = {name: decide(Statement(GIVEN, {"": one})).verdict for name, one in claims.items()}
+    assert found == {"same": "proved", "other": "refuted"}
+
+
+def test_what_walks_over_a_term_takes_a_shared_part_once() -> None:
+    a, b = (given.named(name) for name, given in GIVEN.items())
+    whole = a // 1
+    for _ in range(60):
+        a, b = xp.sin(a * b) * a, xp.cos(a + b) + b
+        whole = xp.maximum(xp.abs(whole), whole * 2)
+    x = a * b
+    assert not bounded(x.term, free(x.term))
+    assert whole_valued(whole.term)
+    found = opened(entry((x[:, None] @ x[None, :]).term, index("i", n.term), index("j", n.term)))
+    assert rule_counts(found)["entry"] > 2**60
