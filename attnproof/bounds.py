@@ -5,8 +5,9 @@ at most C times as long as they were, for all positions.  C is ``bound()`` of th
 small number; no position may occur in it.
 
 It is refuted by one choice of the parameters for which no bound holds: the kernel proves, for
-every natural number C, that at some position the square is greater than C².  Both are statements
-for the kernel; a bound that fails refutes nothing but that bound, so no witness is sought against
+every natural number C, that at some position the square is greater than C²; or, of what looks at
+many tokens, that it grows in equal steps with their number.  All are statements for the kernel; a
+bound that fails refutes nothing but that bound, so no witness is sought against
 it.
 """
 
@@ -24,10 +25,10 @@ from .encoding_law import Answer, stated
 from .law_names import LAW_SIZES, c, most, r, size_names
 from .law_names import e as value_width
 from .pairs import alone
-from .symbolic.array import Array, as_array
+from .symbolic.array import Array, AxisMismatch, as_array
 from .symbolic.boundedness import bounded
 from .symbolic.candidates import NUMBERS
-from .symbolic.claim import Claim, at_least, greater
+from .symbolic.claim import Claim, at_least, equal, greater
 from .symbolic.decision import Decision
 from .symbolic.givens import Given, index_map, natural, positions, real
 from .symbolic.prove import Effort, decide
@@ -36,11 +37,12 @@ from .symbolic.scalars import always_less, num
 from .symbolic.terms import Term, free
 
 __all__ = [
-    "FORMED", "by_form", "exceeded", "made", "numbers_made", "proved_bound", "rules_of", "simple",
-    "values_told",
+    "FORMED", "by_form", "exceeded", "grown", "made", "numbers_made", "proved_bound", "rules_of",
+    "simple", "values_told",
 ]  # fmt: skip
 
 EFFORT = Effort(refuting=False, prove=2.0)
+ONE_TOKEN = (1, 0, -1)  # what a token has in each feature, where many are alike
 SMALL = (1, 2)  # bounds that are tried where none is named
 Made = tuple[str, Any, Any]
 FORMED = "by its form"
@@ -227,6 +229,64 @@ def _sizes(e: Encoding, C: Any, far: Any, k: int, turned: bool) -> tuple[Any, An
     every = list(made(e, m, n, one, one, m[None], n[None], ones, ones, values))
     _, numbers, token = every[k]
     return xp.sum(numbers**2), C**2 * (1 if token is None else xp.sum(token**2))
+
+
+def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
+    """What of many tokens grows with their number for ever, and the kernel steps; or None.
+
+    Of c tokens that are alike it is f(1) + (c − 1) (f(2) − f(1)) for every c, which the kernel
+    shows; and f(2) is not f(1), which balls show.  So it exceeds every C.
+    """
+    if alone(type(e)):  # type: ignore[arg-type]
+        return None
+    tokens, told = as_array(c), [says for says, _, token in _symbolic(e) if token is None]
+    for k, entry, content, spread in product(range(len(told)), (0, -1), ONE_TOKEN, (False, True)):
+        try:
+            ends = [_of_many(e, count, k, entry, content, spread) for count in (1, 2)]
+            step = ends[1] - ends[0]
+
+            def body(e: Encoding) -> Claim:
+                number = _of_many(e, tokens, k, entry, content, spread)  # noqa: B023
+                return equal(number, ends[0] + (tokens - 1) * step)  # noqa: B023
+
+            asked = stated(body, e, {})
+        except (AxisMismatch, IndexError, TypeError):
+            continue  # it is not for such tokens
+        assert not isinstance(asked, Answer)
+        witness = refute(equal(step, 0), asked.givens, limit_seconds=0.5)
+        found = decide(asked, effort=EFFORT) if witness is not None else None
+        if witness is not None and found is not None and found.verdict == "proved":
+            where = f"{tokens!r} tokens at position 1{' after one at 0' * spread}"
+            alike = f"each {content} in all features" if content else "zeros"
+            grows = f"{told[k]} with {where}, {alike}: equal steps with each more, so more than C"
+            step_told = f"{values_told(e)}the step: {witness.text}"
+            return f"{grows} for every C; {step_told}", rules_of(found)
+    return None
+
+
+def _of_many(e: Encoding, count: Any, k: int, entry: int, content: int, spread: bool) -> Array:
+    """An entry of the k-th of what is made of so many tokens that are alike, with one query.
+
+    ``entry`` is that of the first or the last token.  All stand at position 1, the query too; with
+    ``spread`` there is one more before them, at 0.
+    """
+    one = as_array(1)
+    xp = array_namespace(one)
+    axes = (e.axes,) * bool(e.axes)
+    p = xp.broadcast_to(one, (count, *axes))
+    if spread:
+        p, count = xp.concat([0 * p[:1], p]), count + 1
+    width = e.width if e.defines("add") else value_width
+    Q, K, V = (
+        content * xp.ones(shape) for shape in ((1, e.width), (count, e.width), (count, width))
+    )
+    m, token = p[-1:], xp.ones((e.width,))
+    every = made(e, p[0], p[0], token, token, m, p, Q, K, V)
+    numbers = as_array([one for _, one, token in every if token is None][k])
+    for length in numbers.shape:
+        of_tokens = as_array(length).term is as_array(count).term
+        numbers = numbers[entry if of_tokens else 0]
+    return numbers
 
 
 def values_told(e: Encoding) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from ..bounds import FORMED, exceeded, numbers_made, proved_bound, simple, values_told
+from ..bounds import FORMED, exceeded, grown, numbers_made, proved_bound, simple, values_told
 from ..encoding import HOOKS, Encoding
 from ..encoding_law import Answer, law, stated
 from ..hypotheses import most_of, obeys, ways
@@ -105,13 +105,14 @@ def bounded(enc: Encoding) -> Answer:
             words = said(enc, under)
             how = f"bounds for all positions: {', '.join(told)}" if told else "it makes no numbers"
             if under:
-                beyond = exceeded(simple(type(enc)))
+                one = simple(type(enc))
+                beyond = exceeded(one) or grown(one)
                 how += f"; without it: {beyond[0]}" if beyond else UNKNOWN
             read_off = any(part.endswith(FORMED) for part in told)
             by = "; ".join([ARITHMETIC] * bool(rules) + [BY_FORM] * (read_off or not rules))
             return Answer("proved", how, claimed, by, rules, words, readings=readings)
     one = simple(type(enc))
-    if beyond := exceeded(one):
+    if beyond := exceeded(one) or grown(one):
         how, rules = beyond
         by = f"{ARITHMETIC}, for every C; an instance by ball arithmetic"
         return under_hypotheses(Answer("refuted", how, claimed, by, rules), enc, one, tried)

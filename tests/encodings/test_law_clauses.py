@@ -74,6 +74,18 @@ def crossed(Q: Any, K: Any, m: Any, n: Any) -> Any:
     return scores - of(Q).sum(scores, axis=-1, keepdims=True)
 
 
+def gates(K: Any) -> Any:
+    """A number between 0 and 1 of each token, as it is."""
+    return 1 / (1 + of(K).exp(-total(K)))
+
+
+def forgotten(Q: Any, K: Any, m: Any, n: Any) -> Any:
+    """q·k and the logarithms of the gates of the tokens after the key, up to the query."""
+    xp = of(Q)
+    after = (n > n[:, None]) & (n <= m[:, None, None])
+    return Q @ K.mT + xp.sum(xp.where(after, xp.log(gates(K)), 0), axis=-1)
+
+
 def wave(x: Any) -> Any:
     """A number that is 0 at whole numbers and at their halves."""
     xp = of(x)
@@ -183,9 +195,15 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
     ("bounded", "the values", read(lambda v, m, n: v * (m - n)), WITNESS),
     ("bounded", "for any number of tokens", biased(
         lambda m, n: of(n).sum(of(n).sin(n) ** 2, axis=-1, keepdims=True) + 0 * (m + n),
-        together=True), OPEN),
+        together=True), WITNESS),
     ("bounded", "by place, for any number of tokens", scored(
-        lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True), OPEN),
+        lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True), WITNESS),
+    ("bounded", "cumulated over the tokens between", scored(forgotten, together=True), WITNESS),
+    ("bounded", "what is added, cumulated", breaking(
+        add=lambda e, p: of(p).sum(of(p).exp(-p * p)) * of(p).ones((*p.shape, e.width)),
+        together=True), WITNESS),
+    ("bounded", "cumulated, and no mean", scored(
+        lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0] ** 0.5, together=True), OPEN),
     ("continuous", "the scores", biased(lambda m, n: (m - n) // 1), WITNESS),
     ("continuous", "keys", turned(lambda p: p // 1, "key"), OPEN),
     ("continuous", "queries", turned(lambda p: p // 1, "query"), OPEN),
@@ -213,6 +231,26 @@ def test_what_breaks_a_clause_is_not_said_to_obey(
     limit = 1.0 if verdict == "undecided" else 60.0  # a slow machine decides nothing
     cell = decided(kind, LAW[law], limit_seconds=limit)
     assert cell.verdict == verdict, f"{clause}: {cell.why}"
+
+
+TOLD = "equal steps with each more, so more than C for every C"
+
+
+def test_a_bound_that_grows_with_the_sequence_is_told_with_its_steps() -> None:
+    cell = decided(scored(forgotten, together=True), LAW["bounded"])
+    assert TOLD in cell.why
+    assert "the step: " in cell.why
+
+
+@pytest.mark.parametrize("kind", [
+    scored(lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0], together=True),
+    scored(lambda Q, K, *_: Q @ K.mT + of(Q).tanh(of(Q).sum(gates(K))), together=True),
+    scored(lambda Q, K, *_: Q @ K.mT + of(Q).sin(of(Q).sum(gates(K))), together=True),
+])  # fmt: skip
+def test_what_stays_below_a_bound_for_any_number_of_tokens_is_not_refuted(
+    kind: type[Encoding],
+) -> None:
+    assert decided(kind, LAW["bounded"], limit_seconds=2.0).verdict != "refuted"
 
 
 class Supposed(Encoding):
