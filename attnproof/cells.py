@@ -101,7 +101,8 @@ def _within(
                 return _cell(kind, law, first_under, start, without=first)
             first = first_under
     elif tried and first.found.verdict == "undecided":
-        first = replace(first, under=most_of(tried)[0])
+        spend()
+        first = settled(law, encoding, most_of(tried)[0], effort)
     untried = [
         kind.hypotheses()[name] for name in kind.hypotheses()
         if set(letters(encoding, name)) <= set(law.letters)
@@ -178,11 +179,12 @@ def _cell(
     return CellRecord(
         encoding=kind.id(),
         law=law.id,
-        verdict=cast("CellVerdict", OPPOSITE.get(found.verdict, found.verdict) if law.some
-                     else found.verdict),
+        verdict=cast(
+            "CellVerdict", OPPOSITE.get(found.verdict, found.verdict) if law.some else found.verdict
+        ),
         why=_why(law, found.verdict, evidence)
-        + (UNKNOWN if found.verdict == "proved" else NEITHER) * (bool(under) and needed is None
-                                                                  and not obeyed),
+        + (UNKNOWN if found.verdict == "proved" else NEITHER)
+        * (bool(under) and needed is None and not obeyed),
         under=() if obeyed else under,
         obeyed=under if obeyed else (),
         places=IN_A_ROW if found.verdict == "proved" and told.in_a_row else "",
@@ -215,9 +217,7 @@ def _why(law: EncodingLaw, verdict: str, evidence: tuple[Evidence, ...]) -> str:
     return f"{open_.says}: {open_.why}" if open_.says else open_.why
 
 
-def _answered(
-    kind: type[Encoding], law: EncodingLaw, answer: Answer, start: float
-) -> CellRecord:
+def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: float) -> CellRecord:
     seconds = perf_counter() - start
     part: Evidence
     if answer.verdict == "proved":

@@ -25,7 +25,11 @@ from .evaluate import Evaluator
 from .terms import Term
 from .turns import turn
 
-__all__ = ["Balls"]
+__all__ = ["Balls", "ReadsOutside"]
+
+
+class ReadsOutside(Unclear):
+    """At these sizes a place outside of an axis is read: there is no value."""
 
 
 def _each(function: Callable[..., Any], *args: Any) -> Any:
@@ -75,6 +79,28 @@ class Balls(Evaluator):
 
     def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
         return MINUS_INFINITY
+
+    def op_pick(self, t: Term) -> Any:
+        self._inside(t, t.data, self.integer(t.args[1]))
+        return super().op_pick(t)
+
+    def op_entry(self, t: Term) -> Any:
+        for axis, at in enumerate(t.args[1:]):
+            self._inside(t, axis, self.integer(at))
+        return super().op_entry(t)
+
+    def op_slice(self, t: Term) -> Any:
+        axis, step = t.data
+        first, count = self.length(t.args[1]), self.length(t.shape[axis])
+        for at in (first, first + step * (count - 1)) if count else ():
+            self._inside(t, axis, at)
+        return super().op_slice(t)
+
+    def _inside(self, t: Term, axis: int, at: int) -> None:
+        """Refuse a place outside of an axis: numpy would count from its end, or stop."""
+        length = self.length(t.args[0].shape[axis])
+        if not 0 <= at < length:
+            raise ReadsOutside(f"{t!r} reads place {at} of an axis of length {length}")
 
     def op_eye(self, t: Term) -> Any:
         return _each(number, np.eye(self.length(t.args[0]), dtype=int))

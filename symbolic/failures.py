@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from .admissible import Assumptions, obeys
-from .balls import Balls
+from .balls import Balls, ReadsOutside
 from .candidates import NUMBERS, Candidate, draw
 from .certified_numbers import NotANumber, Unclear, certified_gap, finite, number
 from .claim import Claim, Law
@@ -76,6 +76,8 @@ def failure_of(
                 return _out_of_order(claim, candidate)
             except Unclear:
                 continue
+            except ReadsOutside:
+                return None
     return None
 
 

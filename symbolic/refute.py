@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from .admissible import Assumptions, settle
+from .balls import Balls
 from .budget import Budget, OutOfTime, now, within
 from .candidates import NUMBERS, POOL, Candidate, array_of, draw, simpler
 from .claim import Claim, Law, equal
@@ -39,12 +40,14 @@ from .decision import Witness
 from .designs import outcomes
 from .failures import PRECISIONS, Failure, failure_of
 from .givens import Given
-from .laws import opened
+from .laws import certain, opened
 from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import name_of, witness_of
 
 __all__ = ["obeying", "refute"]
+
+FARTHEST = 256  # the largest size that is tried where smaller ones are excluded
 
 
 def refute(
@@ -128,14 +131,14 @@ class _Search:
         within = {t for part in parts for t in postorder(part)}
         self.used = {name_of(t) for t in found if t.op in ("var", "index")}
         self.used |= {t.data[0] for t in within if t.op == "call"}
-        self.names = sorted({t.data[0] for t in found if t.op == "size"})
+        self.least = _least(sorted({t.data[0] for t in found if t.op == "size"}), laws)
         axes = {n for t in (*within, *parts) for n in (t, *t.shape)}
         self.spaces = sorted({str(n.data[0]) for n in axes if n.op == "space"})
 
     def first(self) -> Failure | None:
         """The first failure, over more and more guesses at each choice of sizes."""
         for turn, tries in enumerate((3, 6, 12, 24, 48, 96, 192, 384)):
-            for sizes in _size_vectors(self.names):
+            for sizes in _size_vectors(self.least):
                 found = self.at({**sizes, **self.outcomes(sizes, turn)}, tries)
                 if found or self.time.over:
                     return found
@@ -144,7 +147,7 @@ class _Search:
     def glance(self, guesses: int) -> Failure | None:
         """The first failure among a few guesses, of which most are no special numbers."""
         tries = [(guesses + 2) // 3, guesses]
-        for lengths in _size_vectors(self.names):
+        for lengths in _size_vectors(self.least):
             sizes = {**lengths, **self.outcomes(lengths, 0)}
             if draw(self.givens, sizes, self.random, 1) is None:
                 continue
@@ -174,9 +177,7 @@ class _Search:
                 return found
         return None
 
-    def check(
-        self, guess: Candidate, precisions: tuple[int, ...] = PRECISIONS
-    ) -> Failure | None:
+    def check(self, guess: Candidate, precisions: tuple[int, ...] = PRECISIONS) -> Failure | None:
         """The certified failure at a guess, with the assumed equations built in."""
         try:
             with within(self.time):
@@ -250,10 +251,24 @@ def _differ(a: Any, b: Any) -> bool:
     return a is not b and not (isinstance(a, np.ndarray) and bool((a == b).all()))
 
 
-def _size_vectors(names: list[str]) -> Iterator[dict[str, int]]:
-    """All sizes 1, all 2, then 1 to 3 for each size, smallest sum first."""
+def _least(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
+    """From where on sizes are tried: the smallest that obey what is assumed of them alone."""
+    least = dict.fromkeys(names, 1)
+    for claim in (law.claim for law in laws if not law.claim.variables):
+        spoken = list(frozenset[Term]().union(*map(free, _terms(claim))))
+        if len(spoken) != 1 or spoken[0].op != "size":
+            continue
+        name = str(spoken[0].data[0])
+        tried = range(least[name], FARTHEST + 1)
+        least[name] = next((n for n in tried if certain(claim, Balls({name: n}, {}))), 1)
+    return least
+
+
+def _size_vectors(least: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """All sizes the least, all one more, then up to two more for each, smallest sum first."""
+    names = list(least)
     span = (1, 2, 3) if len(names) <= 7 else (1, 2)
     every = sorted(product(span, repeat=len(names)), key=lambda v: (sum(v), max(v, default=0), v))
     ones, twos = (1,) * len(names), (2,) * len(names)
     for vector in (ones, twos, *every) if names else ((),):
-        yield dict(zip(names, vector, strict=True))
+        yield {name: least[name] + more - 1 for name, more in zip(names, vector, strict=True)}

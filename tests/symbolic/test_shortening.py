@@ -33,7 +33,8 @@ def tower(height: int) -> Array:
     a, b = (given.named(name) for name, given in GIVEN.items())
     for _ in range(height):
         a, b = xp.exp(a * b) + a, xp.sqrt(xp.abs(a + b)) * b
-    return a * b
+    found: Array = a * b
+    return found
 
 
 TELLS: dict[str, Callable[[Array], str]] = {
