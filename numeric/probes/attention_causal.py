@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,16 +10,16 @@ from torch import Tensor, nn
 
 from ..programs.finite import finite_gradients
 from ..programs.subjects import Attention
+from .attention_fills import read_through
 from .attention_masks import embed_of, tokens_reached, weights_seen, wrongly
 from .attention_tolerance import Unsteady
 from .base import Outcome, held, not_asked, probe, undecided
-from .influence import attend_sizes, inputs, layer_sizes
+from .influence import attend_sizes, layer_sizes
 from .scene import Scene, arranged, in_formats, modules_of
 
 __all__: list[str] = []
 
 MAIN, TRAINING = "the main call", "training"
-LOW = 2e4  # a score that no model has, and 16 bits hold
 LONG = 130  # more than two blocks of 64, which kernels have
 EDGES = (1, 63, 64, 65, 128, 129)
 
@@ -145,24 +144,7 @@ def _gradients_later(scene: Scene, told: list[str]) -> Outcome:
         if seen is not None:
             return seen
     ways = ", ".join([*told, how])
-    return held(f"no output depends on a later token: {ways}{_finite(scene)}", 0.0, 0.0)
-
-
-def _finite(scene: Scene) -> str:
-    """What to add where scores are hidden by a number: lower ones than that lose against it."""
-    if not isinstance(scene.subject, Attention) or scene.subject.attend is None:
-        return ""
-    _, _, _, h, g, d = attend_sizes(scene.subject, scene.declared)[0]
-    q, k, v = (torch.zeros_like(x) for x in inputs(scene, (1, 3, 3, h, g, d)))
-    q[..., 0], k[:, :, 0, 0], v[:, :, 1:] = 1.0, -LOW * math.sqrt(d), 1.0
-    try:
-        first = scene.subject.attend(q, k, v, None)[:, :, 0]
-    except Exception:  # noqa: BLE001 (code may refuse such scores)
-        return ""
-    if not float(first.double().abs().nan_to_num().max()) > 0.5:
-        return ""
-    return (f"; later keys are hidden by a finite number: a query whose scores are all {-LOW:g} "
-            "would read them")  # fmt: skip
+    return held(f"no output depends on a later token: {ways}{read_through(scene)}", 0.0, 0.0)
 
 
 def _later(t: int) -> Tensor:

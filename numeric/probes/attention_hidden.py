@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .attention_fills import COUNT, read_through
 from .attention_tolerance import gap
 from .base import Outcome, held, not_asked, probe
 from .influence import Sizes, attend_sizes, inputs, layer_sizes, named, visible
@@ -69,6 +70,9 @@ def hidden_keys_do_nothing(scene: Scene) -> Outcome:
                     return found
             if not told:
                 told = _not_finite(scene, (q, k, v, mask), hidden)
+    if "bool" in one.masks:
+        alone = torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None]
+        told += read_through(scene, alone)
     return held(found.why + told, found.error, found.bound, **dict(found.sizes or {}))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..programs.declared import DeclaredAttention
 from ..programs.subjects import Mask
+from .attention_fills import BEYOND, fill_told
 from .attention_masks import wrongly
 from .base import Draw, Outcome, held, not_asked, probe, undecided
 from .influence import visible
@@ -89,7 +91,17 @@ def causal(subject: Mask, _draw: Draw) -> Outcome:
     def later(found: Tensor, _wanted: Tensor) -> Tensor:
         return found & ~visible(at, *found.shape)
 
-    return _compared(subject, later, "a query sees a later key", "no query sees a later key")
+    found = _compared(subject, later, "a query sees a later key", "no query sees a later key")
+    return found if found.witness is not None else replace(found, why=found.why + _fill(subject))
+
+
+def _fill(subject: Mask) -> str:
+    """What to add where a mask of numbers hides by a number that a score can come near."""
+    made = subject.mask(2, 2)
+    if not made.is_floating_point():
+        return ""
+    least = float(made.double().min())
+    return fill_told(least) if -BEYOND[-1] < least < 0 else ""
 
 
 @probe("past-is-used", "mask")

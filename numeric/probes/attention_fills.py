@@ -1,0 +1,84 @@
+"""Scores beyond a finite fill: what is hidden by −1e4 or −1e9 is read where all else is lower.
+
+A fill that is no −∞ hides as long as no score comes near it.  So scores beyond it are tried, and
+where keys are read that are to be hidden, the line says so and at which scores: at ordinary ones
+the law holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .attention_tolerance import unit_of
+from .influence import attend_sizes, inputs
+from .scene import Scene
+
+__all__ = ["BEYOND", "COUNT", "fill_told", "read_through"]
+
+BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
+SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
+DRAWS = 8  # of a token's direction: its score with itself is below 0 in about half of them
+COUNT = 3  # tokens
+READ = 0.5  # of the weight
+ROUNDED = 16  # units of the last place of an output
+
+
+def read_through(scene: Scene, mask: Tensor | None = None) -> str:
+    """What to add where hidden keys are read at scores beyond a fill, or nothing.
+
+    ``mask``: truth values (1, 1, 3, 3) that leave the first query the first key alone; without
+    one the code hides what is later.
+    """
+    attend = getattr(scene.subject, "attend", None)
+    if attend is not None:
+        return _by_scores(scene, attend, mask)
+    return "" if scene.tokens is None else _by_tokens(scene, scene.tokens)
+
+
+def fill_told(value: float) -> str:
+    """What a mask of numbers whose fill that is does not hide."""
+    return (f"; hidden by the finite number {value:g}: a query whose scores are all below it reads "
+            "what is hidden")  # fmt: skip
+
+
+def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None) -> str:
+    _, _, _, h, g, d = attend_sizes(scene.subject, scene.declared)[0]
+    for low in BEYOND:
+        q, k, v = (torch.zeros_like(x) for x in inputs(scene, (1, COUNT, COUNT, h, g, d)))
+        far = low * math.sqrt(d)
+        if far > torch.finfo(q.dtype).max:
+            break
+        q[..., 0], k[:, :, 0, 0], v[:, :, 1:] = 1.0, -far, 1.0
+        try:
+            first = attend(q, k, v, mask)[:, :, 0]
+        except Exception:  # noqa: BLE001 (code may refuse such scores)
+            return ""
+        if float(first.double().abs().nan_to_num().max()) > READ:
+            return (f"; what is hidden is hidden by a finite number: a query whose scores are all "
+                    f"{-low:g} would read it")  # fmt: skip
+    return ""
+
+
+def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
+    """The same of a layer: its first token is so large that its score with itself is beyond."""
+    width = scene.subject.embed
+    later = [scene.draw.normal(1, COUNT - 1, width, salt=700 + n) for n in range(2)]
+    for scale in SCALES:
+        if scale**2 > torch.finfo(later[0].dtype).max / width:
+            break
+        first = scale * scene.draw.normal(DRAWS, 1, width, salt=710)
+        try:
+            rows = [torch.cat((first, one.expand(DRAWS, -1, -1)), 1) for one in later]
+            one, other = (call(x)[:, 0].double() for x in rows)
+        except Exception:  # noqa: BLE001 (code may refuse such tokens)
+            return ""
+        # the first row is computed from the same numbers twice: what rounds, rounds alike
+        bound = ROUNDED * unit_of(first.dtype) * one.nan_to_num().abs().amax(-1) + 1e-6
+        if bool(((one - other).abs().nan_to_num().amax(-1) > bound).any()):
+            return ("; what is hidden is hidden by a finite number: a first token with numbers of "
+                    f"{scale:g} would read later ones")  # fmt: skip
+    return ""
