@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from importlib import import_module
 from time import perf_counter
@@ -37,6 +37,7 @@ CHOOSES = ("the code chooses by its positions ({}): at others than those that ra
            "another way")  # fmt: skip
 LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
 APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
 STATE = "the same call gives something else after other calls"
 
 
@@ -155,8 +156,7 @@ def _asked(
             if not place and ran and broken is None and not asked.doubt:
                 with kept(subject.module):
                     code = snapshots(_built(subject, session) if building else subject)
-                    asked.doubt = _again(code, law, lab, ran)
-                    asked.open = bool(asked.doubt)
+                    asked.doubt, asked.open = _again(code, law, lab, ran)
         except (NotAsked, NoMeaning):
             raise
         except Exception as error:
@@ -170,16 +170,29 @@ def _asked(
     return asked, None
 
 
-def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> str:
-    """What is wrong where the first calls, after others, do not give what they gave."""
+def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str, bool]:
+    """What is wrong where the first calls, after others, do not give what they gave.
+
+    And whether the law was asked at all: not of code that gives the same for the others.
+    """
     with torch.no_grad(), Running(lab.session):
         lab.again(OTHERS)
-        next(iter(LAWS[law, subject.kind](subject, lab)), None)
+        others = iter(LAWS[law, subject.kind](subject, lab))
+        if _are_fixed(ran, others, lab.session):
+            return f"{ran[0].here[0]}: {FIXED}", False
         lab.again()
         after = next(iter(LAWS[law, subject.kind](subject, lab)))
         if not same(ran[0], after, lab.session):
-            return f"{after.here[0]}: {STATE}"
-    return ""
+            return f"{after.here[0]}: {STATE}", True
+    return "", False
+
+
+def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> bool:
+    """Whether no side depends on what the code was given; the others are run until one does."""
+    for before, other in zip(ran, others, strict=False):
+        if not before.given or not same(before, other, session):
+            return False
+    return True
 
 
 def _tower(

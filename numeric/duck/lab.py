@@ -31,6 +31,8 @@ class Sides:
     inputs: Mapping[str, Any]
     where: Tensor | None = None
     """The entries that are compared, where not all are."""
+    given: bool = True
+    """Whether the code is given what is drawn; else the sides are what it makes of sizes."""
 
 
 class Lab:

@@ -79,6 +79,7 @@ def identity_at_zero(subject: Rotary, draw: Draw) -> Outcome:
             diagonal = found.diagonal(dim1=-2, dim2=-1)
             factor = float(diagonal[(diagonal - 1).abs() > eta].median()) if bool(
                 ((diagonal - 1).abs() > eta).any()) else 1.0  # fmt: skip
+            factor = factor if abs(factor) > eta else 1.0  # what becomes 0 has not stayed
             bound = 2 * eta * max(1.0, abs(factor))
             ones = torch.eye(subject.width, dtype=torch.float64)
             off = torch.minimum((found - ones).abs(), (found - abs(factor) * ones).abs())
