@@ -39,6 +39,7 @@ WHOLE = (
     aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
     aten.index_select.default, aten.complex.default, aten.cumsum.default,
 )  # fmt: skip
+LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
 WIDE = (torch.int32, torch.int64)  # whole numbers that do not wrap round
 
 
@@ -147,6 +148,7 @@ def exported(
             try:
                 program = export(wrapped, tuple(inputs), strict=False,
                                  dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
+                literals = _literals(program)
                 decompositions = default_decompositions()
                 for operation in WHOLE:
                     decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
@@ -155,7 +157,7 @@ def exported(
                 torch.backends.mha.set_fastpath_enabled(fast)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
-    return _read(program, storages_of_trained(call, inputs))
+    return _read(program, storages_of_trained(call, inputs), literals)
 
 
 def _short(error: Exception) -> str:
@@ -174,7 +176,29 @@ class _Quiet:
         logging.getLogger("torch").setLevel(self.level)
 
 
-def _read(program: ExportedProgram, trained: Collection[int]) -> Exported:
+def _literals(program: ExportedProgram) -> frozenset[str]:
+    """Constants that the code writes down, as torch.tensor([1, 2]): each call makes them anew."""
+    lifted = (aten.lift_fresh_copy.default, aten.lift_fresh.default, aten.lift.default)
+    return frozenset(
+        node.name for node in program.graph.nodes if node.op == "placeholder" and node.users
+        and all(user.target in lifted for user in node.users)
+    )  # fmt: skip
+
+
+def _held(target: str, value: Tensor, kind: InputKind) -> str:
+    """What holds a tensor of a graph from one call to the next, in words; a list has no name."""
+    if kind == InputKind.BUFFER:
+        return f"the buffer {target}"
+    if kind != InputKind.CONSTANT_TENSOR:
+        return ""
+    if not target.rpartition(".")[2].startswith(LIFTED):
+        return f"the tensor {target}"
+    return f"a tensor {tuple(value.shape)} that the code holds"
+
+
+def _read(
+    program: ExportedProgram, trained: Collection[int], literals: Collection[str] = ()
+) -> Exported:
     shapes: list[tuple[int | str, ...]] = []
     tables: dict[str, Given] = {}
     values: dict[str, Tensor] = {}
@@ -195,7 +219,8 @@ def _read(program: ExportedProgram, trained: Collection[int]) -> Exported:
                  else program.constants)[str(spec.target)]  # fmt: skip
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trained:
             value = nn.Parameter(value, requires_grad=False)
-        roles[name], given = _table(target, value, tables, kept=spec.kind == InputKind.BUFFER)
+        held = "" if spec.arg.name in literals else _held(target, value, spec.kind)
+        roles[name], given = _table(target, value, tables, held)
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
@@ -221,14 +246,14 @@ def _guard(symbol: str, bounds: Any) -> str:
 
 
 def _table(
-    target: str, value: Tensor, taken: Collection[str], *, kept: bool = False
+    target: str, value: Tensor, taken: Collection[str], held: str = ""
 ) -> tuple[tuple[str, Any], Given | None]:
     """What a stored tensor is in the term: a recognised constant, or any numbers of its shape.
 
-    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.  ``kept``: a buffer,
-    which may hold other numbers later.
+    ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.  ``held``: what holds
+    it from one call to the next, and may hold other numbers later.
     """
-    pattern = pattern_of(value, target, kept=kept)
+    pattern = pattern_of(value, target, held)
     if pattern is not None:
         return ("pattern", pattern), None
     name = "".join(c if c.isalnum() else "_" for c in target)
@@ -239,9 +264,9 @@ def _table(
     if value.dtype.is_floating_point or (value.dtype in WIDE and value.ndim):
         return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
-    if number and kept:
+    if number and held:
         whole = as_array(int(value))
-        told = f"the buffer {target} is as it is now, {whole!r}"
+        told = f"{held} is as it is now, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 

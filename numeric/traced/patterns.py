@@ -64,20 +64,21 @@ class OfOffset:
 
 
 def pattern_of(
-    value: Tensor, target: str = "table", *, kept: bool = False
+    value: Tensor, target: str = "table", held: str = ""
 ) -> Pattern | OfOffset | None:
     """The pattern of a stored tensor, or None; parameters are any numbers, whatever they hold.
 
-    ``kept`` says that it is a buffer: what is used of its numbers is told, for they may change.
+    ``held`` says what holds it between calls, if anything does: what is used of its numbers is
+    told, for they may change.
     """
     small = 0 < value.numel() <= LARGEST and value.ndim > 0
     if not small or value.is_complex() or isinstance(value, nn.Parameter):
         return None
     plain = value.detach().to("cpu")
     values: Tensor = plain.unique()  # type: ignore[no-untyped-call]
-    told = f"the buffer {target} is as it is now" if kept else ""
+    told = f"{held} is as it is now" if held else ""
     if len(values) == 1:
-        said = f"{told}, {_said(values[0].item())} everywhere" if kept else ""
+        said = f"{told}, {_said(values[0].item())} everywhere" if told else ""
         return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
     last = torch.arange(plain.shape[-1])
     if plain.dtype != torch.bool and bool((plain == last).all()):

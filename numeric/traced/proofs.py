@@ -49,8 +49,9 @@ WAYS = ((True, 1, 0.4), (False, 2, 0.6))
 FIXED = ("", "B", "GH")
 SECONDS = 10.0
 # What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
-# is called may run another one elsewhere; the probes of state look for that.
-ONE_CALL = Condition("every float32 call in evaluation runs this graph", "where")
+# is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
+# under autocast, which code can ask for.
+ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
 # A graph says nothing of derivatives: what is detached is in it by its value.
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
 GRADIENTS = ("causal",)  # laws whose words speak of gradients too

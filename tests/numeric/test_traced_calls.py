@@ -119,6 +119,52 @@ def test_what_a_buffer_holds_is_told_where_it_is_used(gate: Tensor, told: str) -
     assert told in [condition.text for condition in finding.assuming]
 
 
+class Attributes(nn.Module):
+    """Rows are mixed as far as tensors say that are no buffers: of the module, or in a list."""
+
+    def __init__(self, gate: Tensor, how: str) -> None:
+        super().__init__()
+        self.gate, self.listed, self.how = gate, [gate.clone()], how
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.how == "written down":
+            return x + torch.tensor([0.0, 0.0, 0.0, 0.0]) * x.mean(0, keepdim=True)
+        gate = self.gate if self.how == "attribute" else self.listed[0]
+        return x + gate * x.mean(0, keepdim=True)
+
+
+@pytest.mark.parametrize(("gate", "how", "told"), [
+    (torch.zeros(4), "attribute", "the tensor gate is as it is now, 0 everywhere"),
+    (torch.zeros((), dtype=torch.int64), "attribute", "the tensor gate is as it is now, 0"),
+    (torch.zeros(4), "list", "a tensor (4,) that the code holds is as it is now, 0 everywhere"),
+    (torch.zeros(4), "written down", ""),
+])  # fmt: skip
+def test_what_another_tensor_holds_is_told_as_a_buffer_is(
+    gate: Tensor, how: str, told: str
+) -> None:
+    (finding,) = prove(layer(Attributes(gate, how)), (ROWS,)).findings
+    assert finding.verdict == "holds"
+    texts = [condition.text for condition in finding.assuming if "as it is now" in condition.text]
+    assert texts == [told] * bool(told)
+
+
+def test_a_global_tensor_is_told_too() -> None:
+    held = torch.zeros(4)
+    (finding,) = prove(layer(lambda x: x + held * x.mean(0, keepdim=True)), (ROWS,)).findings
+    assert finding.verdict == "holds"
+    assert any("that the code holds is as it is now" in one.text for one in finding.assuming)
+
+
+def test_a_proof_says_that_it_is_of_calls_without_autocast() -> None:
+    def asks(x: Tensor) -> Tensor:
+        return x.flip(0) if torch.is_autocast_enabled("cpu") else x
+
+    (finding,) = prove(layer(asks), (ROWS,)).findings
+    assert finding.verdict != "holds" or any(
+        "without autocast" in one.text for one in finding.assuming
+    )
+
+
 def mixed(x: Tensor, p: Tensor) -> Tensor:
     """Every head sees the mean of all."""
     return turned(x, p) + turned(x, p).mean(1, keepdim=True)
