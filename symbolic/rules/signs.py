@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
+from ..budget import spend
 from ..scalars import ONE, ZERO, always_less, is_integer, mul, num, number_of, power
 from ..terms import Own, Term, free, instantiate, make, substitute
 from . import sizes
@@ -35,6 +36,7 @@ def sign(t: Term, facts: Facts = NOTHING) -> Sign:
     for kind, certain in BY_KIND.items():
         if (kind, t) in facts:
             return certain, frozenset({(kind, t)})
+    spend()
     found = _SIGNS[t.op](t, facts) if t.op in _SIGNS else NEITHER
     return max(found, _by_facts(t, facts), key=lambda s: s[0])
 

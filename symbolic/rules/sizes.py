@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..budget import spend
 from ..scalars import ONE, add, is_integer, is_truth, mul, num, number_of, power
 from ..terms import Term, instantiate, postorder
 from .base import NOTHING, Assumption, fresh
@@ -39,6 +40,7 @@ class Known:
 
 def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
     """A finite number as Σ literal · monomial, like monomials together; no product is opened."""
+    spend()
     factors = sorted(_factors(t), key=lambda f: f.key)
     for literal in map(number_of, factors):
         scale *= 1 if literal is None else literal

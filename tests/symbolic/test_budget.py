@@ -16,6 +16,8 @@ from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.normal_form.polynomial import expand
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.refute import refute
+from attnproof.symbolic.rules import sign
+from attnproof.symbolic.rules.sizes import collected
 from attnproof.symbolic.statement import Statement
 from attnproof.tabulating import LIMIT, cell
 
@@ -148,3 +150,14 @@ def test_a_cell_ends_with_its_limit_and_starts_nothing_after_it(clock: Clock) ->
     assert found.verdict == "undecided"
     clock.step = 0.0
     assert cell(Alibi, relative, limit=0.0).verdict == "undecided"
+
+
+def test_the_sign_of_a_number_asks_whether_there_is_time(clock: Clock) -> None:
+    term = GIVEN["a"].named("a")[0]
+    for k in range(40):
+        term = term * term + k  # so large and of such a form in no other test
+    clock.step = 1.0
+    with within(20), pytest.raises(OutOfTime):
+        sign(term.term)
+    with within(0), pytest.raises(OutOfTime):
+        collected(term.term)
