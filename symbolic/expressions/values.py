@@ -133,7 +133,7 @@ def value(name: str, given: Given) -> Any:
 def _lengths(given: Given) -> tuple[tuple[int, ...], int]:
     if any(n.op == "space" for n in given.shape):
         return (), 0
-    below = 0 if given.below is None else int(number_of(given.below) or 0)
+    below = 0 if given.below is None else max(0, int(number_of(given.below) or 0))
     return lengths(given), below
 
 
