@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .bars import bar
 from .claim_page import claim_page
-from .faults import FAULT, exit_code
+from .faults import FAULT, broken_by, exit_code
 from .page import kernel_steps, page
 from .records import BrokenFile
 from .runner import check, run
@@ -43,13 +43,19 @@ def show_sides(chosen: Catalogue) -> int:
     """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
     from .symbolic.expressions.deriving import sides
     from .symbolic.expressions.printing import entry_lines
+    from .symbolic.gate import require_read
 
     for broken in chosen.broken:
         return _told(broken.source, broken)
     (entry,) = chosen.entries
-    statement = entry.theorem.statement
+    try:
+        statement = entry.theorem.statement
+        require_read(statement)
+        found = () if statement.code is None else sides(statement, statement.code)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is told of this file)
+        told = broken_by(error, entry.source.path)
+        return _told(entry.source, BrokenFile(file=entry.source.label, **told))
     print(entry.theorem.title)
-    found = () if statement.code is None else sides(statement, statement.code)
     for side in found:
         print("\n".join([side.says] * bool(side.says) + [f"  {t}" for t in entry_lines(side)]))
     if not found:

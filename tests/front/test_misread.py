@@ -57,6 +57,19 @@ def test_a_run_tells_sizes_inputs_and_both_values(
     assert (part.sizes, part.values) == ({"n": 1}, {"x": "[1.75]", "y": "[0.625]"})
 
 
+def test_what_is_misread_or_cannot_be_built_has_no_sides_in_sympy(
+    misread: Path, write_theorem: WriteTheorem, true_theorem: str, capsys: Output
+) -> None:
+    show = ["show", "--sympy", "--theorems"]
+    assert main([*show, str(misread), "addition-commutes"]) == 1
+    assert f"the statement is misread: {TOLD}" in capsys.readouterr().err
+    raises = write_theorem("addition_raises", true_theorem.replace("y + x)", "y.nothing)"))
+    assert main([*show, str(raises), "addition-raises"]) == 1
+    err = capsys.readouterr().err
+    assert "no method 'nothing'" in err
+    assert "internal error" not in err
+
+
 def test_show_has_an_input_a_line_and_both_values(misread: Path, capsys: Output) -> None:
     assert main(["show", "addition-commutes", "--theorems", str(misread)]) == 1
     out = capsys.readouterr().out
