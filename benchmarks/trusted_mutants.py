@@ -92,9 +92,10 @@ class Case:
 
 @dataclass
 class Tests:
-    """The collected tests, and which of them pass through which line of which file."""
+    """The collected tests, those that pass, and which of them pass through which line."""
 
     cases: list[Case] = field(default_factory=list)
+    passed: set[int] = field(default_factory=set)
     through: dict[tuple[str, int], set[int]] = field(default_factory=dict)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -117,7 +118,7 @@ class Tests:
         times: dict[str, float] = {}
         if TIMES.exists():
             times = json.loads(TIMES.read_text(encoding="utf-8"))
-        caches, left_out = _caches(), set[int]()
+        caches = _caches()
         coverage = Coverage(
             data_file=None, config_file=False, include=[f"*/{file}" for file in map(_short, files)]
         )
@@ -143,9 +144,10 @@ class Tests:
                 finally:
                     signal.setitimer(signal.ITIMER_PROF, 0)
                 times[case.name] = case.seconds = time.process_time() - started
-                if failure is not None:
+                if failure is None:
+                    self.passed.add(k)
+                else:
                     coverage.switch_context("")
-                    left_out.add(k)
                     print(f"left out: {case.name}: {failure[:200]}")
         coverage.stop()
         STORE.parent.mkdir(exist_ok=True)
@@ -153,7 +155,7 @@ class Tests:
         data = coverage.get_data()
         for name in data.measured_files():
             for line, contexts in data.contexts_by_lineno(name).items():
-                found = {int(c) for c in contexts if c} - left_out
+                found = {int(c) for c in contexts if c} & self.passed
                 self.through.setdefault((_short(Path(name)), line), set()).update(found)
 
     def of(self, mutant: Mutant, budget: float) -> list[Case]:
@@ -172,7 +174,7 @@ class Tests:
                 lines = set(range(mutant.statement.lineno, (mutant.statement.end_lineno or 0) + 1))
                 numbers.update(*(self.through.get((short, at), set()) for at in lines))
         else:
-            numbers = set[int]().union(*self.through.values())
+            numbers = set[int]().union(*self.through.values()) or self.passed
         cases = sorted((self.cases[k] for k in numbers), key=lambda case: case.seconds)
         spent = accumulate(case.seconds for case in cases)
         return [case for case, seconds in zip(cases, spent, strict=True) if seconds <= budget]
