@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from .derived_words import derivation, derived_line, side_lines
@@ -30,6 +31,7 @@ __all__ = ["brief", "kernel_steps", "page"]
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
 RELATIONS = {">=": "≥", "!=": "≠"}
+STEPS = 2000  # kernel steps of a link that are shown: derivations share their parts
 
 
 def page(record: TheoremRecord, steps: Sequence[Sequence[str]] = ()) -> str:
@@ -236,12 +238,15 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
     shown: list[list[str]] = []
     for link in (link for claim in decision.claims for link in claim.links):
         lines: list[str] = []
-        for number, step in enumerate(flatten(link.derivation) if link.derivation else (), 1):
+        steps = islice(flatten(link.derivation) if link.derivation else (), STEPS)
+        for number, step in enumerate(steps, 1):
             place = ".".join(map(str, step.path)) or "the whole"
             opened = f", inside {', '.join(step.opened)}" if step.opened else ""
             back = ", read backwards" if step.reverse else ""
             lines += filled(f"{number}. {step.rule} at {place}{opened}{back}", 10, 4)
             lines += filled(f"{step.part!r}", 14, 2)
             lines += filled(f"= {step.becomes!r}", 12, 4)
+        if link.steps > STEPS:
+            lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
         shown.append(lines)
     return shown

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from attnproof import translate
+from attnproof import page, translate
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.boundedness import bounded
@@ -17,6 +17,7 @@ from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
 from attnproof.symbolic.opened import opened
 from attnproof.symbolic.plain import plain
 from attnproof.symbolic.plain_claims import plain_claim
+from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import add, entry, index, mul, size
 from attnproof.symbolic.shortening import DEEP, PAGE, shortened
 from attnproof.symbolic.statement import Statement
@@ -93,8 +94,6 @@ def test_no_more_parts_than_a_page_and_nothing_else_is_changed() -> None:
 
 
 def test_a_claim_that_is_cut_is_judged_as_it_is() -> None:
-    from attnproof.symbolic.prove import decide
-
     x = tower(12)
     claims: dict[str, Claim] = {"same": equal(x, x), "other": equal(x, x + 1)}
     found = {name: decide(Statement(GIVEN, {"": one})).verdict for name, one in claims.items()}
@@ -112,3 +111,15 @@ def test_what_walks_over_a_term_takes_a_shared_part_once() -> None:
     assert whole_valued(whole.term)
     found = opened(entry((x[:, None] @ x[None, :]).term, index("i", n.term), index("j", n.term)))
     assert rule_counts(found)["entry"] > 2**60
+
+
+def test_of_very_many_kernel_steps_the_first_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "STEPS", 50)
+    x = tower(12)
+    decided = decide(Statement(GIVEN, {"": equal(x * x + x, x * (x + 1))}))
+    (link,) = decided.claims[0].links
+    (lines,) = page.kernel_steps(decided)
+    assert lines[-1].strip() == f"cut: {link.steps - 50} more steps"
+    starts = [line.split()[0] for line in lines]
+    assert "50." in starts
+    assert "51." not in starts
