@@ -39,9 +39,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             rest = Part("unread", None, "so that the rest was not read", again.evidence,
                         certain=False)  # fmt: skip
             return Identity("attention", (again, rest), tuple(_answers([again])))
-        start = time.perf_counter()
+        start = time.thread_time()  # a busy machine decides nothing
         square = _weights(code, draw, SMALL, SMALL)
-        if time.perf_counter() - start < QUICK:
+        if time.thread_time() - start < QUICK:
             square = _weights(code, draw, LARGE, LARGE)
         try:
             wide = (_weights(code, draw, 3, 7)[0] != 0).any(0)
