@@ -56,12 +56,13 @@ def arrays_only(who: str, *roots: Any) -> Iterator[None]:
 
     Raises ``TypeError`` where what is done here ends without an error of its own.
 
-    >>> from attnproof.symbolic.givens import sizes
-    >>> (n,) = sizes("n")
-    >>> with arrays_only("f"):
-    ...     small = isinstance(n, int)
+    >>> from attnproof.symbolic import equal, real, theorem
+    >>> @theorem("A number is itself", given={"x": real()})
+    ... def same(x):
+    ...     return equal(x if isinstance(x, float) else x, x)
+    >>> same.statement  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    TypeError: f: the code asks for the class of a symbolic array (isinstance), and goes on: ...
+    TypeError: ...: the code asks for the class of a symbolic array (isinstance), and goes on: ...
     """
     from .bodies import Links
 

@@ -98,12 +98,12 @@ def misreading(statement: Statement) -> Misreading | None:
     A statement that was made from terms alone has no code, and nothing to compare.  Raises
     :class:`NotRun` with the code's own error if the code does not run on numpy.
 
-    >>> import numpy as np
     >>> from attnproof.symbolic import real, sizes, theorem, equal
+    >>> from attnproof.symbolic.array import Array
     >>> (n,) = sizes("n")
     >>> @theorem("Every sum is its first entry", given={"X": real(n)})
     ... def statement(X):
-    ...     return equal(X[0] if isinstance(X, np.ndarray) else X[0] + 1, X[0])
+    ...     return equal(X[0] + 1 if isinstance(X, Array) else X[0], X[0])
     >>> misreading(statement.statement).part
     'left side'
     """
