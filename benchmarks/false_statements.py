@@ -52,6 +52,7 @@ OTHER_NAMES = {
     name: getattr(attnproof, name)
     for name in ("at_least", "greater", "equal", "differ", "inverse", "real", "index_map")
 } | {"column_softmax": columns.column_softmax}
+TOLD = ("proved", "misread", "internal error")  # of a false statement: each is printed
 
 
 @dataclass(frozen=True)
@@ -275,7 +276,7 @@ def main() -> int:
         false += sum(bool(v.false) for v in verdicts)
         print(f"\r{false} of {asked.count} false, {len(found)} made", end="", file=sys.stderr)
         for verdict in verdicts:
-            if verdict.false and verdict.outcome in ("proved", "misread"):
+            if verdict.false and verdict.outcome in TOLD:
                 console.print(f"\nfalse and {verdict.outcome}: {verdict}", soft_wrap=True)
         if false >= asked.count:
             break
