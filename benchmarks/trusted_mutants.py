@@ -450,8 +450,13 @@ def _write(
     file: Path, verdicts: dict[str, list[tuple[Mutant, str]]], told: list[str], sample: int
 ) -> None:
     """The table, and every change that no test noticed."""
-    which = f"{sample} of each file, drawn by chance" if sample else "all"
-    lines = [f"Single changes of the trusted files: {which}.", ""]
+    which = f"{sample} changes of each file, drawn by chance" if sample else "every change"
+    made = (
+        f"Made by `python -m benchmarks.trusted_mutants`: {which} of one condition, assumption, "
+        "bound or argument. *Noticed*: a test fails. *Equivalent*: it changes nothing, for the "
+        f"reason in [{EQUIVALENT.name}](../benchmarks/{EQUIVALENT.name})."
+    )
+    lines = ["# Single changes of the trusted files", "", made, ""]
     rows = [("file", "mutants", *KINDS), ("---",) * (2 + len(KINDS)), *_rows(verdicts)]
     lines += [*(f"| {' | '.join(row)} |" for row in rows), "", *(f"* {line}" for line in told)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
