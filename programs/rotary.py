@@ -38,9 +38,9 @@ class _Turning:
 
     code: Code
     signature: Signature
-    told: str = "it is given no table"
-    table: Callable[[Tensor], Tensor] | None = None
-    width: int = 8
+    told: str  # what table it is given, in words
+    table: Callable[[Tensor], Tensor] | None
+    width: int
 
     @property
     def vectors(self) -> tuple[Argument, ...]:
