@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .encoding_law import EncodingLaw as EncodingLaw
     from .encoding_law import law as law
     from .numeric.check import measure as measure
+    from .programs.program import Program as Program
+    from .programs.program import program as program
     from .registry import load_encodings as load_encodings
     from .supposition import hypothesis as hypothesis
     from .symbolic.array import Array as Array
@@ -78,6 +80,7 @@ _HOMES = {
     "supposition": ("hypothesis",),
     "encoding_law": ("EncodingLaw", "law"),
     "numeric.check": ("measure",),
+    "programs.program": ("Program", "program"),
     "registry": ("load_encodings",),
     "symbolic.array": ("Array", "AxisMismatch"),
     "symbolic.claim": (

@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 BUILT_IN = "attnproof.theorems"
-NO_SUBJECTS = {"definitions", "demonstrations"}
+NO_SUBJECTS = {"definitions", "demonstrations", "laws"}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ SELECTION = ("permutation",)
 TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +(\S+)")
 TIMES = ("seconds", "created", "stored")
 """What two runs of the same work may differ in."""
+REACHED = ("sizes", "cases", "all_cases", "sides")
+"""How far a derivation of SymPy came in its time, and what it shows of that."""
 CHILD = """
 import sys
 from benchmarks.kills import plant
@@ -214,8 +216,10 @@ class Kills:
                 self.wrong.append(f"again: {name} in the store: {name in made}, used: {stored}")
         counts = Counter(theorem["id"] for theorem in record["theorems"])
         self.wrong += [f"twice: {name} is in the record" for name, k in counts.items() if k > 1]
-        if _without_times(record) != self.reference:
-            self.wrong.append("the record differs from that of a run that nobody disturbed")
+        found = _without_times(record)
+        if found != self.reference:
+            differs = "the record differs from that of a run that nobody disturbed"
+            self.wrong.append(f"{differs}: {_difference(found, self.reference)}")
         self._hold(place, list(counts), before)
 
     def _rows(self, place: Path) -> dict[str, tuple[str, str]]:
@@ -248,8 +252,20 @@ def _end_group(group: int) -> None:
 
 def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_times(part) for name, part in value.items() if name not in TIMES}
+        left = TIMES if value.get("kind") != "derived" else (*TIMES, *REACHED)
+        return {name: _without_times(part) for name, part in value.items() if name not in left}
     return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def _difference(found: Any, other: Any, where: str = "record") -> str:
+    """The first place where two records differ, with both values."""
+    if isinstance(found, dict) and isinstance(other, dict) and found.keys() == other.keys():
+        pairs = [(f"{where}.{name}", found[name], other[name]) for name in found]
+    elif isinstance(found, list) and isinstance(other, list) and len(found) == len(other):
+        pairs = [(f"{where}[{i}]", *both) for i, both in enumerate(zip(found, other, strict=True))]
+    else:
+        return f"{where} is {found!r}, not {other!r}"
+    return next(_difference(one, two, place) for place, one, two in pairs if one != two)
 
 
 def _told(kills: Kills, seconds: float) -> Iterator[str]:

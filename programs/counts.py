@@ -39,7 +39,7 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
     def call(queries: int, keys: int) -> Tensor:
         rows = keys if square else queries
         lengths = lengths_of(signature, r=rows, n=keys, B=1, H=code.options.heads or SIZES["H"])
-        found = read_back(program({}, lengths)[back], axes, wanted, lengths)
+        found = read_back(program.run({}, lengths)[back], axes, wanted, lengths)
         return rows_of(found, queries) if square else found
 
     return call

@@ -10,30 +10,52 @@ from typing import Any
 
 from torch import Tensor
 
-from .signature import Argument, Axis, Signature, SignatureError
+from .signature import Argument, Axis, Signature, SignatureError, parse
 
-__all__ = ["Program"]
+__all__ = ["Program", "program"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Program:
-    """Something to call, and its signature.
+    """Something to call, and its signature in axis letters; called, it is what it was.
 
-    Parameters are given by their names.  Where it has none of these names they are given in the
-    order in which they are written.
+    Checks call it by the signature: parameters are given by their names, and where it has none of
+    these names in the order in which they are written.  ``name`` is for messages.
+
+    Raises :class:`SignatureError` for a signature that cannot be read, and for a parameter that
+    there is not.
+
+    >>> import torch
+    >>> twice = Program(lambda x: 2 * x, "x: B n E -> B n E", "twice")
+    >>> twice(torch.ones(1)).item(), list(twice.run({"x": torch.ones(2, 3, 4)}, {}))
+    (2.0, ['0'])
     """
 
     call: Callable[..., Any]
     signature: Signature
-    name: str = "it"
-    by_name: bool = field(init=False)
+    name: str
+    by_name: bool = field(repr=False)
 
-    def __post_init__(self) -> None:
-        """Raises :class:`SignatureError` for a parameter that there is not."""
-        names = [one.name for one in self.signature.arguments]
-        object.__setattr__(self, "by_name", _by_name(self.call, names, self.name))
+    def __init__(
+        self, call: Callable[..., Any], signature: str | Signature, name: str = ""
+    ) -> None:
+        told = name or getattr(call, "__qualname__", type(call).__name__)
+        read = parse(signature) if isinstance(signature, str) else signature
+        names = [one.name for one in read.arguments]
+        values = {"call": call, "signature": read, "name": told,
+                  "by_name": _by_name(call, names, told)}  # fmt: skip
+        # Under the names of what it wraps its file, its lines and its parameters are found.
+        known = ("__module__", "__name__", "__qualname__", "__doc__")
+        values |= {"__qualname__": told}
+        values |= {one: getattr(call, one) for one in known if hasattr(call, one)}
+        for one, value in {**values, "__wrapped__": call}.items():
+            object.__setattr__(self, one, value)
 
-    def __call__(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Tensor]:
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """What is wrapped, called as it was written."""
+        return self.call(*given, **named)
+
+    def run(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Tensor]:
         """What it returns, by the names of the results ("0", "1", .. without one)."""
         given = {one.name: _value(one, arrays, lengths) for one in self.signature.arguments}
         return self._results(self.call(**given) if self.by_name else self.call(*given.values()))
@@ -69,9 +91,21 @@ class Program:
         return told
 
 
+def program(signature: str) -> Callable[[Callable[..., Any]], Program]:
+    """A decorator that writes the signature where the function is.
+
+    >>> @program("x: B n E -> B n E")
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3.0), half.name
+    (1.5, 'half')
+    """
+    return lambda call: Program(call, signature)
+
+
 def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     """Whether arguments are given by these names; in their order, where it knows none of them."""
-    target = getattr(call, "forward", call)
+    target = getattr(call, "forward", call.__call__ if inspect.isclass(call) else call)
     try:
         found = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):

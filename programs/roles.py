@@ -13,6 +13,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 
 __all__ = [
     "MASKS",
+    "PLACES",
     "SIZES",
     "TABLES",
     "TURNED",
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 TURNED = ("query", "key", "value", "tokens")
-TABLES = ("cos", "sin", "angles", "cis")
+TABLES = ("cos", "sin", "angles", "cis", "cos_sin")
+PLACES = ("positions", "coordinates")
 MASKS = ("keep", "hide", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 OTHER = 6  # the length of any other letter
@@ -65,14 +67,19 @@ def common(
     signature: Signature,
     again: Callable[[Code, Signature], Subject],
     more: str = "",
+    guessed: bool = False,
 ) -> dict[str, Any]:
-    """The fields that every subject has: its name, how it is called, and how it is built again."""
+    """The fields that every subject has: its name, how it is called, and how it is built again.
+
+    ``guessed``: nobody told the signature, and it is shown so that it can be corrected.
+    """
+    told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
     return {
         "name": code.name,
         "make": lambda **settings: again(code.again(**settings), signature),
         "module": code.module,
         "source": code.place,
-        "adapted": f"{code.name} called as told: {signature}" + (f"; {more}" if more else ""),
+        "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }
 
 

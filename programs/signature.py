@@ -19,6 +19,7 @@ part                                says
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one
 ``-> out: B n E, _``                a tuple; what is called ``_`` is left aside
 ``-> {out: B n E}``                 a mapping
+``; cos, sin from f(n = m -> ..)``  behind all: tables that the file's own f makes, called so
 ==================================  ==============================================================
 
 Letters: B rows of a batch, n tokens (keys, where queries are r), H heads, G key-value heads, D
@@ -31,11 +32,11 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["KINDS", "Argument", "Axis", "Signature", "SignatureError", "parse"]
+__all__ = ["KINDS", "Argument", "Axis", "Signature", "SignatureError", "Source", "parse"]
 
 KINDS = {
     "query": "queries",
@@ -43,12 +44,14 @@ KINDS = {
     "value": "values",
     "tokens": "tokens",
     "positions": "positions of the tokens",
+    "coordinates": "positions of the tokens that are no integers",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
     "cos": "cosines of angles",
     "sin": "sines of angles",
     "angles": "angles",
     "cis": "e to the i times the angles",
+    "cos_sin": "cosines and sines of angles, side by side in the last axis, of length 2",
     "scale": "a number of the scores",
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
@@ -57,6 +60,7 @@ KINDS = {
 WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_FROM = re.compile(r"(.+?)\s+from\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/])")
 
 
@@ -159,6 +163,18 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Arguments that other code of the same file makes: their names, its name, how it is called."""
+
+    names: tuple[str, ...]
+    code: str
+    call: Signature
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names)} from {self.code}({self.call})"
+
+
+@dataclass(frozen=True)
 class Signature:
     """A call: its arguments, and what it returns, in order.
 
@@ -168,6 +184,7 @@ class Signature:
     arguments: tuple[Argument, ...]
     results: tuple[Argument, ...]
     mapping: bool = False
+    source: Source | None = None
 
     @property
     def arrays(self) -> tuple[Argument, ...]:
@@ -196,7 +213,8 @@ class Signature:
             for one in self.results
         ]
         given, told = ", ".join(map(str, self.arguments)), ", ".join(back)
-        return f"{given} -> {f'{{{told}}}' if self.mapping else told}".lstrip()
+        back_told = f"{{{told}}}" if self.mapping else told
+        return f"{given} -> {back_told}{f'; {self.source}' if self.source else ''}".lstrip()
 
 
 def parse(text: str) -> Signature:
@@ -207,6 +225,9 @@ def parse(text: str) -> Signature:
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
+    whole, semicolon, origin = text.partition(";")
+    if semicolon:
+        return _with_source(parse(whole), origin, text)
     before, arrow, behind = text.partition("->")
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
@@ -226,6 +247,26 @@ def parse(text: str) -> Signature:
     if not any(one.axes is not None for one in results):
         raise SignatureError(f"wanted at least one array that is returned, got {told!r}")
     return Signature(arguments, results, mapping)
+
+
+def _with_source(call: Signature, told: str, whole: str) -> Signature:
+    """The call, with where its tables come from."""
+    found = _FROM.fullmatch(told.strip())
+    if found is None:
+        raise SignatureError(
+            f"wanted NAMES from FUNCTION(ITS CALL) behind the semicolon, such as cos, sin from "
+            f"tables(length = m -> m D, m D), got {told.strip()!r} in {whole!r}"
+        )
+    names = tuple(name.strip() for name in found[1].split(","))
+    unknown = next((name for name in names if call.named(name) is None), None)
+    if unknown is not None:
+        raise SignatureError(f"wanted the names of arrays that go in, got {unknown!r} in {whole!r}")
+    made = parse(found[3])
+    if len(made.results) != len(names):
+        raise SignatureError(
+            f"wanted {len(names)} back of {found[2]}, for {', '.join(names)}, got {made}"
+        )
+    return replace(call, source=Source(names, found[2], made))
 
 
 def _parts(text: str, whole: str) -> list[str]:

@@ -7,13 +7,14 @@ from dataclasses import fields
 from typing import Any
 
 from ..numeric.programs.adapters.building import code_of
-from ..numeric.programs.adapters.code import Code, Options
-from ..numeric.programs.adapting import adapt
+from ..numeric.programs.adapters.code import Ambiguous, Code, Options
+from ..numeric.programs.adapting import adapt, require_settings
 from ..numeric.programs.declared import Declared, sizes_declared
 from ..numeric.programs.subjects import KINDS, Subject
 from .counts import bias, mask
+from .forms import fit
 from .program import Program
-from .roles import MASKS, TABLES, role
+from .roles import MASKS, PLACES, TABLES, role
 from .rotary import rotary
 from .signature import Signature, SignatureError, parse
 from .tokens import additive, attention, layer
@@ -68,18 +69,28 @@ def adapted_as(
 ) -> Subject:
     """What the laws call: by its signature, if one is told; else as it can be called.
 
-    The rest is that of :func:`~attnproof.numeric.programs.adapting.adapt`, which raises what it
+    A :class:`Program` has its signature with it.  The rest is that of
+    :func:`~attnproof.numeric.programs.adapting.adapt`, which raises what it
     does; and :class:`SignatureError`.
     """
-    if not call:
-        return adapt(thing, kind=kind, declared=declared, name=name, **how)
+    signature: str | Signature = call
+    if isinstance(thing, Program):
+        thing, signature = thing.call, call or thing.signature
+    if not signature:
+        try:
+            return adapt(
+                thing, kind=kind, declared=declared, name=name, forms={"rotary": fit}, **how
+            )
+        except Ambiguous as error:
+            raise SignatureError(str(error)) from None
     known = {f.name for f in fields(Options)}
     options = {key: value for key, value in how.items() if key in known}
     later = {key: value for key, value in how.items() if key not in known}
+    require_settings(thing, options.get("settings", {}), name)
     likely = sizes_declared(declared) if declared is not None else {}
 
     def made() -> Subject:
-        return subject_of(thing, call, kind or "", name, likely=likely, **options)
+        return subject_of(thing, signature, kind or "", name, likely=likely, **options)
 
     return adapt(made, kind=kind, declared=declared, name=name, **later)
 
@@ -94,7 +105,7 @@ def kind_of(signature: Signature) -> str:
     """
     roles = {role(one) for one in signature.arrays}
     if (
-        roles & {*TABLES, "positions"}
+        roles & {*TABLES, *PLACES}
         and "value" not in roles
         and not any("E" in one.letters for one in signature.arrays)
     ):

@@ -68,7 +68,7 @@ def _on_heads(code: Code, signature: Signature) -> Attention:
         if mask is not None:
             full = torch.ones(rows, 1, queries, b.shape[2], dtype=torch.bool, device=a.device)
             arrays[mask.name] = _as_mask(full if seen is None else seen, mask, lengths, a.dtype)
-        found = program(arrays, lengths)
+        found = program.run(arrays, lengths)
         axes = result_axes(signature, back)
         told = {"out": read_back(found[back], axes, ("B", "H", "r", "D"), lengths)}
         if shown is not None and shown.name in found:
@@ -203,7 +203,7 @@ class _OnTokens:
         program = Program(self.code.call, self.signature, self.code.name)
         back = returned(self.signature, ("out",))[0]
         axes = result_axes(self.signature, back)
-        return read_back(program(arrays, lengths)[back], axes, here, lengths)
+        return read_back(program.run(arrays, lengths)[back], axes, here, lengths)
 
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor

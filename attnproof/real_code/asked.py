@@ -21,7 +21,8 @@ class Asked:
     """One target and how it is looked at; ``laws`` empty means all that its kind has.
 
     ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
-    axis letters, where that is told.
+    axis letters, where that is told.  ``strict``: what is undecided does not pass.
+    ``settings`` of its constructor, as ``hidden_size=64``.
 
     >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::turn --as rotary --law norm --seed 3'
@@ -37,11 +38,14 @@ class Asked:
     legs: tuple[str, ...] = LEGS
     limit: float = LIMIT
     call: str = ""
+    strict: bool = False
+    settings: tuple[str, ...] = ()
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""
         if self.target.startswith("<"):
             more = f", declared={self.declared!r}" if self.declared else ""
+            more += ", strict=True" * self.strict
             name = "equivariant" if self.kind == "layer" else self.kind
             kind, where = dtype or self.dtypes[0], f", device={self.device!r}"
             code = self.target if self.target.startswith(SAME) else self.target[1:-1]
@@ -53,9 +57,12 @@ class Asked:
         words += ["--as", self.kind] * bool(self.kind)
         words += ["--declare", self.declared] * bool(self.declared)
         words += ["--call", self.call] * bool(self.call)
+        for setting in self.settings:
+            words += ["--set", setting]
         words += ["--law", law, "--seed", str(self.seed)]
         words += ["--dtype", dtype] * (dtype not in ("", "float32"))
         words += ["--device", self.device] * (self.device != "cpu")
+        words += ["--strict"] * self.strict
         words += ["--limit", f"{self.limit:g}"] * (self.limit != LIMIT)
         return shlex.join(words)
 
@@ -67,5 +74,5 @@ class Asked:
     def read(cls, text: str) -> Asked:
         """What :meth:`text` wrote."""
         told = json.loads(text)
-        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs")}
+        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs", "settings")}
         return cls(**{**told, **lists})

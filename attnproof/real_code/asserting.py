@@ -1,7 +1,7 @@
 """Laws of code as assertions in one's own tests.
 
 ``check_rotary(code)`` gives the record of what was found; ``assert_rotary(code)`` gives it too,
-and fails for the first law that does not hold.  The same for ``attention``, ``bias``,
+and fails for the first law that is broken.  The same for ``attention``, ``bias``,
 ``additive`` and ``mask``; ``assert_equivariant`` asks any map of tokens whether tokens permuted
 give the outputs permuted.
 
@@ -55,6 +55,7 @@ def check_code(
     name: str = "",
     legs: Iterable[str] = LEGS,
     call: str = "",
+    strict: bool = False,
     **how: Any,
 ) -> CodeRecord:
     """The record of what each law says of code of this kind.
@@ -63,7 +64,8 @@ def check_code(
     ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
     ``legs`` names the ways to look: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
-    (:mod:`attnproof.programs.signature`).  ``how`` says what is not seen otherwise: ``width=64``,
+    (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
+    ``how`` says what is not seen otherwise: ``width=64``,
     ``order="bthd"``, ``axes=2``, and so on.
 
     Raises ``ValueError`` for a law, leg, seed, dtype, device, declaration or call that there is
@@ -86,7 +88,7 @@ def check_code(
         declared=as_written(declared),
         laws=known_laws(laws, kind), seed=run.seed if seed is None else known_seed(seed),
         dtypes=(known_dtype(dtype or run.dtype),), device=str(device or run.device),
-        legs=known_legs(legs), call=call,
+        legs=known_legs(legs), call=call, strict=strict,
     )  # fmt: skip
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
@@ -112,9 +114,11 @@ def check_code(
 
 
 def assert_code(
-    kind: str, code: Any, laws: Iterable[str] = (), *, undecided: bool = False, **more: Any
+    kind: str, code: Any, laws: Iterable[str] = (), *, strict: bool = False, **more: Any
 ) -> CodeRecord:
-    """The record, if every law that was asked holds; ``undecided`` lets through what is open.
+    """The record, if no law is broken and no declaration unchecked.
+
+    What is undecided is neither, and passes; ``strict`` refuses it.
 
     Raises :class:`CodeBreaksLaw` (an ``AssertionError``) with the law, the witness, seed, dtype,
     the bound, and a line that shows it again; also where no law was asked, or one that was named
@@ -122,7 +126,7 @@ def assert_code(
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     named = known_laws(laws, kind)
-    record = check_code(kind, code, named, **more)
+    record = check_code(kind, code, named, strict=strict, **more)
     for law in record.broken:
         raise CodeBreaksLaw(_broken(record, law), record)
     for told in internal_errors(record):
@@ -135,10 +139,10 @@ def assert_code(
         raise CodeBreaksLaw(f"{record.name}: no law was asked of it: {why}", record)
     for law in record.laws:
         named_only = law.law in named and law.verdict == "not asked"
-        if named_only or (law.verdict == "undecided" and not undecided):
+        open_ = law.verdict == "unchecked" or (law.verdict == "undecided" and strict)
+        if named_only or open_:
             told = f"{record.name}: {law.law} is {law.verdict}: {law.why}"
-            more_told = "" if named_only else "\nundecided=True lets through what is open"
-            raise CodeBreaksLaw(f"{told}\nagain: {law.again}{more_told}", record)
+            raise CodeBreaksLaw(f"{told}\nagain: {law.again}", record)
     return record
 
 

@@ -12,6 +12,7 @@ found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has
 traced      operations, guards, unread, why
 identity    kind, sentence, parts, answers, numbers
 printed     lines, first (what the code printed; told by a process of its own at its end)
+files       files (what the code loaded, with digests; told by a process of its own)
 leg         leg, why (it did not come to its end; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
@@ -28,8 +29,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..numeric.programs.finding import Finding, Seen
-from ..numeric.programs.laws import laws_of
 from ..numeric.programs.running import fault_in
+from ..theorems.laws import laws_of
+from .given import settings_of
 from .plain import number, plain, raised
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     """The code with its one call.
 
     Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
-    is another, or what the code raises.
+    is another, ``NoSetting``, or what the code raises.
     """
     from ..numeric.programs.declared import declares, parse
     from ..programs.subject import adapted_as
@@ -57,7 +59,10 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     declared = parse(asked.declared) if asked.declared else None
     of = declares(asked.declared) if asked.declared else ()
     kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
-    subject = adapted_as(thing, asked.call, kind=kind, declared=declared, name=name)
+    subject = adapted_as(
+        thing, asked.call, kind=kind, declared=declared, name=name,
+        **({"settings": settings_of(asked.settings)} if asked.settings else {}),
+    )  # fmt: skip
     tell({
         "event": "adapted", "name": name, "kind": subject.kind, "adapted": subject.adapted,
         "file": file,

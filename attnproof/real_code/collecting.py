@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..numeric.programs.declared_laws import laws_declared
-from ..numeric.programs.laws import CODE_LAWS, CodeLaw
+from ..numeric.programs.declared_laws import Compared, compared_by
+from ..theorems.laws import LAWS as CODE_LAWS
+from ..theorems.laws import Law as CodeLaw
 from .asked import Asked
 from .combining import combined
 from .plain import readable
@@ -25,6 +26,8 @@ from .records import (
 __all__ = ["Collected"]
 
 NOT_REACHED = "it was not reached"
+UNCHECKED = "declared, and not checked"
+HOLDS = ("proved", "exact", "measured")
 
 
 class Collected:
@@ -41,9 +44,10 @@ class Collected:
         self.at = ("", "")  # the leg and the law that were begun last
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
+        self.files: dict[str, str] = {}
         self.ended = False
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def hear(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
         """Take in one event.  Raises ``KeyError`` or ``ValidationError`` for what is none."""
         told = {name: value for name, value in event.items() if name != "event"}
         match event["event"]:
@@ -66,6 +70,8 @@ class Collected:
                 self.identity = _identity(told)
             case "leg":
                 self.legs.append(LegRecord(**told))
+            case "files":
+                self.files |= told["files"]
             case "printed":
                 self.printed += int(told["lines"])
                 self.first_printed = self.first_printed or readable(str(told["first"]))
@@ -84,7 +90,7 @@ class Collected:
             return ()
         if asked:
             return tuple(law for law in CODE_LAWS if law.id in asked or self._met(law.id))
-        declared = laws_declared(self.asked.declared, self.kind)
+        declared = {one.law for one in compared_by(self.asked.declared, self.kind).values()}
         return tuple(law for law in CODE_LAWS if self.kind in law.about or law.id in declared)
 
     def _met(self, law: str) -> bool:
@@ -118,7 +124,8 @@ class Collected:
         rows = [self._row(law, over=over) for law in self.laws]
         missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
         return CodeRecord(
-            target=asked.target, name=self.name, file=self.file, kind=self.kind or asked.kind,
+            target=asked.target, strict=asked.strict, name=self.name, file=self.file,
+            kind=self.kind or asked.kind,
             adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
             device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
             traced=self.traced, legs=tuple(self.legs), why=self.why,
@@ -139,11 +146,40 @@ class Collected:
             row = row.model_copy(update={"why": told})
         elif not over and not found:
             return row.model_copy(update={"verdict": "undecided", "why": NOT_REACHED})
-        said = laws_declared(self.asked.declared, self.kind).get(law.id)
-        if said and row.verdict == "not asked" and not self.asked.laws:
-            told = f"{', '.join(said)}: declared, and not checked: {row.why}"
-            return row.model_copy(update={"verdict": "undecided", "why": told})
-        return row
+        return row if self.asked.laws else self._checked(row)
+
+    def _checked(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
+        """The row, or that what it was to compare is declared and was not checked."""
+        if row.verdict in ("broken", "internal error"):
+            return row
+        here = compared_by(self.asked.declared, self.kind)
+        missed: dict[str, list[str]] = {}
+        for words, by in here.items():
+            if by.law == row.law and (why := self._missed(by, row)):
+                missed.setdefault(why, []).append(words)
+        if not missed:
+            return row
+        told = "; ".join(f"{', '.join(words)}: {UNCHECKED}: {why}" for why, words in missed.items())
+        if row.verdict in HOLDS:
+            told += f"; the law by itself is {row.verdict}"
+        return row.model_copy(update={"verdict": "unchecked", "why": told, "assuming": ()})
+
+    def _missed(self, by: Compared, row: LawOfCodeRecord) -> str:
+        """Why a declaration was not compared with the code; "" where it was."""
+        if by.unread:
+            return by.unread
+        if row.verdict not in HOLDS:
+            return row.why
+        ran = (one for one in row.findings if one.leg == "measured")
+        if by.run and not any(one.verdict == "holds" for one in ran):
+            return "running it did not decide it"
+        if not by.part:
+            return ""
+        parts = self.identity.parts if self.identity is not None else ()
+        known = [part for part in parts if part.name == by.part and part.certain]
+        if not known:
+            return f"whether it has {by.part} was not read"
+        return "" if known[0].value is True else f"it is read as code without {by.part}"
 
 
 def _finding(told: dict[str, Any]) -> FindingRecord:

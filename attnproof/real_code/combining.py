@@ -10,7 +10,7 @@ from ..symbolic.verdict_line import Condition, clauses, verdict_line
 from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, LawVerdict
 
 if TYPE_CHECKING:
-    from ..numeric.programs.laws import CodeLaw
+    from ..theorems.laws import Law as CodeLaw
 
 __all__ = ["combined"]
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Dtype, Dtypes, JsonFile, Seed
+from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile
 from ..usage import UsageError, require_device, require_file, require_known
 from .asked import KINDS, LIMIT, Asked
-from .targets import in_turn
+from .targets import Kept, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["list_code_laws", "register"]
 
+
+SETTING = re.compile(r"[A-Za-z_]\w*=")
 
 Targets = Annotated[
     list[str],
@@ -41,6 +44,13 @@ Called = Annotated[
         help="How it is called, in axis letters, as 'q: B H n D, k: B H n D -> q, k'.",
     ),
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE",
+        help="A setting of its constructor, as hidden_size=64; repeatable, or several in a row.",
+    ),
+]
 CodeLaws = Annotated[
     list[str] | None,
     typer.Option("--law", metavar="ID", help="This law only; repeatable; `list --code-laws`."),
@@ -50,6 +60,13 @@ Device = Annotated[
 ]
 Limit = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="That one law, or the import, may take.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="What is undecided does not pass: the exit code is 1.")
+]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Show the laws that were not asked, and each reason in full."),
 ]
 Whole = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a target may take.")]
 
@@ -65,12 +82,17 @@ def check(
     kind: As = "",
     declare: Declare = "",
     call: Called = "",
+    settings: Settings = None,
     law: CodeLaws = None,
     seed: Seed = 0,
     dtype: Dtypes = None,
     device: Device = "cpu",
     limit: Limit = LIMIT,
     whole: Whole = 600.0,
+    strict: Strict = False,
+    verbose: Verbose = False,
+    store: StoreFile = None,
+    fresh: Fresh = False,
     json: JsonFile = None,
 ) -> int:
     """Which laws your PyTorch code obeys, which it breaks and with what input, and what it is.
@@ -78,23 +100,34 @@ def check(
     This runs your code: importing the file given on the command line runs what stands in it, in
     a process of its own, with your rights.  Check no file that you would not run.
 
-    Exit code 0: every law that was asked holds.  1: a law is broken, or undecided: what is not
-    known to hold does not pass.  2: a usage error, or the code cannot be run.  With several targets
-    the largest of theirs.
+    Exit code 0: no law is broken, and each that was asked holds or is undecided, which the last
+    lines say: undecided is not known to hold.  1: a law is broken, or something is declared that
+    was not checked; with `--strict` also where a law is undecided.  2: a usage error, or the code
+    cannot be run.  With several targets the largest of theirs.
+
+    Code of which nothing has changed is answered from the store, and not run; `--fresh` looks
+    again.
     """
     _require_laws(law or ())
-    base = _asked(kind, declare, call, seed, dtype, device, limit, json)
+    targets, given = _settings(targets, settings or [])
+    base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
-        return Asked(target=target, laws=tuple(dict.fromkeys(law or ())), **base)
+        return Asked(
+            target=target, laws=tuple(dict.fromkeys(law or ())), strict=strict, **base
+        )
 
-    return in_turn(targets, asked, whole, json, identifying=False)
+    return in_turn(
+        targets, asked, whole, json, identifying=False, verbose=verbose,
+        kept=Kept(store, fresh),
+    )  # fmt: skip
 
 
 def identify(
     targets: Targets,
     kind: As = "",
     call: Called = "",
+    settings: Settings = None,
     seed: Seed = 0,
     dtype: Dtypes = None,
     device: Device = "cpu",
@@ -107,7 +140,8 @@ def identify(
     This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
     2: a usage error, or the code cannot be run.
     """
-    base = _asked(kind, "", call, seed, dtype, device, limit, json)
+    targets, given = _settings(targets, settings or [])
+    base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
         return Asked(target=target, legs=("identity",), **base)
@@ -117,7 +151,7 @@ def identify(
 
 def list_code_laws() -> int:
     """Print the laws of code, by the kind of code they are about."""
-    from ..numeric.programs.laws import laws_of
+    from ..theorems.laws import laws_of
 
     for kind in KINDS:
         print(f"laws of {kind} code")
@@ -128,15 +162,34 @@ def list_code_laws() -> int:
 
 def _require_laws(names: Sequence[str]) -> None:
     if names:
-        from ..numeric.programs.laws import CODE_LAWS
+        from ..theorems.laws import LAWS as CODE_LAWS
 
         known = [law.id for law in CODE_LAWS]
         require_known(names, known, "the id of a law of code", "`attnproof list --code-laws`")
 
 
+def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The targets, and the settings: behind ``--set a=1`` further ones may stand as ``b=2``.
+
+    Raises :class:`UsageError`.
+    """
+    from .given import settings_of
+
+    more = [one for one in targets if settings and SETTING.match(one) and "::" not in one]
+    words = tuple(settings) + tuple(more)
+    try:
+        settings_of(words)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    left = [one for one in targets if one not in more]
+    if not left:
+        raise UsageError(f"wanted a target, FILE.py::NAME or module::NAME, got {' '.join(words)}")
+    return left, words
+
+
 def _asked(
-    kind: str, declare: str, call: str, seed: int, dtype: list[Dtype] | None, device: str,
-    limit: float, json: Path | None,
+    kind: str, declare: str, call: str, settings: tuple[str, ...], seed: int,
+    dtype: list[Dtype] | None, device: str, limit: float, json: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What is asked of every target alike.  Raises :class:`UsageError`."""
     require_device(device)
@@ -164,5 +217,5 @@ def _asked(
     dtypes = tuple(dict.fromkeys(one.value for one in dtype or ())) or ("float32",)
     return {
         "kind": kind, "declared": declare, "seed": seed, "dtypes": dtypes,
-        "device": device, "limit": limit, "call": call,
+        "device": device, "limit": limit, "call": call, "settings": settings,
     }  # fmt: skip

@@ -5,6 +5,7 @@ What is not known is refused with a ``ValueError`` in one sentence, the nearest 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterable
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from ..numeric.programs.declared import Declared
 
 __all__ = [
-    "as_written", "file_of", "known_dtype", "known_laws", "known_legs", "known_seed", "target_of",
+    "as_written", "file_of", "known_dtype", "known_laws", "known_legs", "known_seed", "settings_of",
+    "target_of",
 ]  # fmt: skip
 
 SHORT = 60  # characters of an argument that is shown as it is
@@ -33,7 +35,8 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     Traceback (most recent call last):
     ValueError: wanted a law of rotary code, got 'relatve'; nearest: relative
     """
-    from ..numeric.programs.laws import CODE_LAWS, laws_of
+    from ..theorems.laws import LAWS as CODE_LAWS
+    from ..theorems.laws import laws_of
 
     __tracebackhide__ = True
     named = (laws,) if isinstance(laws, str) else tuple(dict.fromkeys(laws))
@@ -67,6 +70,28 @@ def known_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
     return seed
+
+
+def settings_of(words: Iterable[str]) -> dict[str, Any]:
+    """Settings of a constructor, as they are written; what is no literal of Python is a text.
+
+    Raises ``ValueError``.
+
+    >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
+    {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, has, text = word.partition("=")
+        if not (has and name.isidentifier()):
+            raise ValueError(f"wanted a setting NAME=VALUE, such as hidden_size=64, got {word!r}")
+        if name in found:
+            raise ValueError(f"wanted each setting once, got {name} twice")
+        try:
+            found[name] = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = text
+    return found
 
 
 def known_dtype(dtype: str | torch.dtype) -> str:
@@ -156,6 +181,7 @@ def _shown(value: Any) -> str:
 def file_of(code: Any) -> str:
     """The file that code stands in; empty for what is built in, or typed into a session."""
     try:
+        code = inspect.unwrap(code) if callable(code) else code  # a Program wraps what it calls
         known = inspect.isroutine(code) or inspect.isclass(code)
         return inspect.getfile(code if known else type(code))
     except (OSError, TypeError):

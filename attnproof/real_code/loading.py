@@ -243,6 +243,7 @@ def _article(word: str) -> str:
 
 def _file(thing: Any, module: ModuleType) -> str:
     try:
+        thing = inspect.unwrap(thing) if callable(thing) else thing  # a Program wraps its code
         return inspect.getfile(thing if inspect.isroutine(thing) or inspect.isclass(thing)
                                else type(thing))  # fmt: skip
     except (OSError, TypeError):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AwareDatetime, Field, JsonValue
 
 from .. import __version__
 from ..evidence import Number, Record
@@ -33,7 +33,8 @@ __all__ = [
 ]  # fmt: skip
 
 LawVerdict = Literal[
-    "proved", "exact", "measured", "broken", "undecided", "not asked", "internal error"
+    "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked",
+    "internal error",
 ]
 Leg = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
@@ -90,7 +91,9 @@ class LawOfCodeRecord(Record):
     says: str
     group: str
     always: bool = Field(description="Code that breaks it is wrong whatever it is meant to be.")
-    verdict: LawVerdict
+    verdict: LawVerdict = Field(
+        description="unchecked: what is declared was compared with nothing; it does not pass."
+    )
     why: str = Field(
         description="How it is known, in a line; of a proof the line of its verdict: every "
         "condition under which it holds."
@@ -156,6 +159,7 @@ class CodeRecord(Record):
     kind: str
     adapted: str = Field(description="How the code is called, in words.")
     declared: str
+    strict: bool = Field(False, description="Whether what is undecided does not pass.")
     seed: int
     dtypes: tuple[str, ...]
     device: str
@@ -173,6 +177,9 @@ class CodeRecord(Record):
     first_printed: str = Field("", description="The first of them.")
     torch: str
     seconds: float = Field(ge=0)
+    stored: AwareDatetime | None = Field(
+        default=None, description="When it was found, if nothing has changed since and it was kept."
+    )
 
     @property
     def asked(self) -> tuple[LawOfCodeRecord, ...]:
@@ -183,6 +190,16 @@ class CodeRecord(Record):
     def broken(self) -> tuple[LawOfCodeRecord, ...]:
         """The laws that it breaks."""
         return tuple(law for law in self.laws if law.verdict == "broken")
+
+    @property
+    def unchecked(self) -> tuple[LawOfCodeRecord, ...]:
+        """The laws that were to compare what is declared, and did not."""
+        return tuple(law for law in self.laws if law.verdict == "unchecked")
+
+    @property
+    def undecided(self) -> tuple[LawOfCodeRecord, ...]:
+        """The laws of which nothing is known, though they were asked."""
+        return tuple(law for law in self.laws if law.verdict == "undecided")
 
     @property
     def unasked(self) -> tuple[LawOfCodeRecord, ...]:
@@ -213,7 +230,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str

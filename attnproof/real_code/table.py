@@ -1,12 +1,12 @@
-"""Code on a terminal page: a row for each law, the first broken one in full, what the code is."""
+"""Code on a terminal page: what is broken, what is proved, the other laws, what the code is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from .records import CodeRecord, IdentityRecord
+from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
     STYLES,
@@ -14,38 +14,58 @@ from .words import (
     counted,
     declaring,
     how,
+    outcome_told,
     part_told,
     printed_told,
     set_aside,
     short,
-    why_not_zero,
 )
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import Group, OverflowMethod, RenderableType
     from rich.table import Table
     from rich.text import Text
 
 __all__ = ["code_page", "identity_page"]
 
 NARROW, WIDE = 80, 100
+FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
 FEW = 4  # lines of what the code printed
 
 
-def code_page(record: CodeRecord, width: int = WIDE) -> Group:
-    """What ``attnproof check`` prints of one target."""
+def code_page(record: CodeRecord, width: int = WIDE, *, verbose: bool = False) -> Group:
+    """What ``attnproof check`` prints of one target.
+
+    What is broken, with a witness; what is proved, with its conditions; the other laws, a line
+    each; what the code is; and last how many laws have which verdict.  ``verbose``: the laws that
+    were not asked as well, and no line is cut.
+    """
     from rich.console import Group
     from rich.text import Text
 
     at = max(NARROW, min(width, WIDE))
-    asked = len(record.asked) > len(record.unfinished)
-    parts: list[RenderableType] = [*_lines(_head(record), at)]
-    if asked:
-        parts += [Text(), _rows(record, at)]
-    parts += _lines(_below(record), at)
+    laws = [law for law in record.asked if law.law not in record.unfinished]
+    proved = [law for law in laws if law.verdict == "proved"]
+    rest = sorted((law for law in laws if law.verdict not in FIRST), key=_order)
+    parts: list[RenderableType] = [*_lines(_head(record), at), *_lines(_failed(record), at)]
+    if proved:
+        parts += [Text(), _rows(proved, at, whole=True)]
+    if rest:
+        parts += [Text(), _rows(rest, at, whole=verbose, header=not proved)]
+    parts += _lines(_below(record, verbose=verbose), at)
     if record.laws:
-        parts += [Text(), Text(f"{counted(record)}. {record.seconds:.1f} s", "bold")]
+        told = f"{counted(record)}. {record.seconds:.1f} s"
+        if record.stored is not None:
+            told += f" (unchanged since {record.stored:%Y-%m-%d %H:%M} UTC)"
+        parts += [Text(), *_lines(iter([(told, "bold")]), at)]
+        if outcome := outcome_told(record):
+            parts += _lines(iter([(outcome, "yellow")]), at)
     return Group(*parts)
+
+
+def _order(law: LawOfCodeRecord) -> int:
+    """What is not known to hold stands above what is."""
+    return ("internal error", "undecided", "exact", "measured").index(law.verdict)
 
 
 def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
@@ -90,22 +110,42 @@ def _head(record: CodeRecord) -> Iterator[Line]:
         yield from ((f"  {line}", "") for line in more)
 
 
-def _rows(record: CodeRecord, width: int) -> Table:
-    """One row a law: sign, law, verdict, how it is known, error and bound."""
+def _failed(record: CodeRecord) -> Iterator[Line]:
+    """The first broken law in full, the others in a line each; what is declared and unchecked."""
+    for number, law in enumerate(record.broken):
+        yield "", ""
+        if number == 0:
+            yield from ((line, "") for line in broken_lines(law))
+        else:
+            yield f"✗ {law.law}: {law.why}", ""
+            yield f"  again: {law.again}", ""
+    for law in record.unchecked:
+        yield "", ""
+        yield f"✗ {law.law}: {law.why}", ""
+
+
+def _rows(
+    laws: Iterable[LawOfCodeRecord], width: int, *, whole: bool, header: bool = True
+) -> Table:
+    """One row a law: sign, law, verdict, how it is known, error and bound.
+
+    Not ``whole``: a line each, cut where it is long.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    shown = Table(
+        box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
+    )
     shown.width = width
     shown.add_column("", width=1)
     shown.add_column("law", no_wrap=True)
     shown.add_column("verdict", no_wrap=True)
-    shown.add_column("how it is known", ratio=1, overflow="fold")
+    cut: OverflowMethod = "fold" if whole else "ellipsis"
+    shown.add_column("how it is known", ratio=1, overflow=cut, no_wrap=not whole)
     shown.add_column("error", justify="right", no_wrap=True)
     shown.add_column("bound", justify="right", no_wrap=True)
-    for law in record.asked:
-        if law.law in record.unfinished:
-            continue
+    for law in laws:
         sign = SIGNS[law.verdict]
         shown.add_row(
             Text(sign, STYLES[sign]), Text(law.law), Text(law.verdict, STYLES[sign]),
@@ -114,15 +154,9 @@ def _rows(record: CodeRecord, width: int) -> Table:
     return shown
 
 
-def _below(record: CodeRecord) -> Iterator[Line]:
-    """Laws set aside, the first broken law, what the code is, notes."""
-    yield from ((line, "dim") for line in set_aside(record))
-    if record.broken:
-        first, *more = record.broken
-        yield "", ""
-        yield from ((line, "") for line in broken_lines(first))
-        if more:
-            yield f"  broken as well: {', '.join(law.law for law in more)}", ""
+def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
+    """Laws that were not reached, or not asked; what the code is; notes."""
+    yield from ((line, "dim") for line in set_aside(record, verbose=verbose))
     if record.identity is not None:
         yield "", ""
         yield f"it is: {record.identity.sentence}", "bold"
@@ -165,5 +199,3 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         if said:
             yield "  the last that it printed:", "dim"
         yield from ((f"    {line.strip()}", "dim") for line in said)
-    if told := why_not_zero(record):
-        yield told, "yellow"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from ..faults import tell_faults
@@ -13,18 +15,46 @@ from ..interrupt import Interrupted
 from ..usage import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from ..sweeping.store import Store
     from .asked import Asked
     from .records import CodeRecord
     from .running import Limits
 
-__all__ = ["in_turn"]
+__all__ = ["Kept", "in_turn"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where records are kept, and whether what is there is left aside."""
+
+    place: Path | None = None
+    fresh: bool = False
+
+    @contextmanager
+    def opened(self) -> Iterator[Store | None]:
+        """The store; None where none can be kept.  Raises :class:`UsageError`."""
+        from ..sweeping.store import Foreign, Store, StoreError, default_place
+
+        try:
+            store = Store(self.place or default_place(), named=self.place is not None)
+        except Foreign as error:
+            raise UsageError(str(error)) from None
+        except StoreError as error:
+            print(f"attnproof: {error}; nothing is kept", file=sys.stderr)
+            yield None
+            return
+        with store:
+            for line in store.told:
+                print(f"attnproof: {line}", file=sys.stderr)
+            yield store
 
 
 def in_turn(
     targets: Sequence[str], asked: Callable[[str], Asked], whole: float,
-    json: Path | None, *, identifying: bool,
+    json: Path | None, *, identifying: bool, verbose: bool = False,
+    kept: Kept | None = None,
 ) -> int:  # fmt: skip
     """Run the targets, one after the other; what one does stops no other.  The exit code."""
     from .running import Limits
@@ -37,11 +67,13 @@ def in_turn(
         while left and 130 not in codes:
             one = asked(left[0])
             limits = Limits(one.limit, whole)
-            record, code = _found(one, limits, identifying=identifying)
+            with kept.opened() if kept is not None else nullcontext(None) as store:
+                fresh = kept is not None and kept.fresh
+                record, code = _kept(one, limits, store, identifying=identifying, fresh=fresh)
             done.append(record)
             codes.append(code)
             left.pop(0)
-            _show(record, identifying=identifying, first=len(done) == 1)
+            _show(record, identifying=identifying, first=len(done) == 1, verbose=verbose)
     except KeyboardInterrupt:
         codes.append(130)
     if not done:
@@ -53,8 +85,33 @@ def in_turn(
     return max(codes, key=lambda code: (code == 130, code))
 
 
-def _found(asked: Asked, limits: Limits, *, identifying: bool) -> tuple[CodeRecord, int]:
-    """Run one target: its record, and the exit code.
+def _kept(
+    asked: Asked, limits: Limits, store: Store | None, *, identifying: bool, fresh: bool
+) -> tuple[CodeRecord, int]:
+    """What the store has of a target of which nothing has changed; else it is run, and kept.
+
+    Only what came to its end is kept, and only of code that runs on the processor.
+    """
+    if store is None or asked.device != "cpu":
+        return _found(asked, limits, identifying=identifying)[:2]
+    from .unchanged import keep, key_of, recalled
+    from .words import exit_code
+
+    key = key_of(asked)
+    record = None if fresh else recalled(store, key)
+    if record is not None:
+        return record, exit_code(record, identifying=identifying)
+    began = time()
+    record, code, files = _found(asked, limits, identifying=identifying)
+    if code in (0, 1) and not any(leg.why for leg in record.legs):
+        keep(store, key, record, files, began)
+    return record, code
+
+
+def _found(
+    asked: Asked, limits: Limits, *, identifying: bool
+) -> tuple[CodeRecord, int, dict[str, str]]:
+    """Run one target: its record, the exit code, and the digests of the files it loaded.
 
     Raises ``KeyboardInterrupt`` where that came before anything was found.
     """
@@ -87,17 +144,21 @@ def _found(asked: Asked, limits: Limits, *, identifying: bool) -> tuple[CodeReco
                 raise
             stopped, code = f"{asked.target} was interrupted; what was found is kept.", 130
     record = heard.record(monotonic() - start, stopped=stopped, said=said)
-    return record, exit_code(record, identifying=identifying) if code is None else code
+    code = exit_code(record, identifying=identifying) if code is None else code
+    return record, code, heard.files
 
 
-def _show(record: CodeRecord, *, identifying: bool, first: bool) -> None:
+def _show(record: CodeRecord, *, identifying: bool, first: bool, verbose: bool) -> None:
     """Print one target, an empty line before it if it is not the first."""
     from rich.console import Console
 
     from .table import code_page, identity_page
 
     console = Console()
-    page = (identity_page if identifying else code_page)(record, console.width)
+    width = console.width
+    page = identity_page(record, width) if identifying else code_page(
+        record, width, verbose=verbose
+    )  # fmt: skip
     with console.capture() as told:
         # A command that is to be copied stays whole.
         console.print(page, highlight=False, markup=False, crop=False)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .running import Stopped
 
 __all__ = ["SIGNS", "STYLES", "broken_lines", "counted", "declaring", "exit_code", "how",
-           "part_told", "printed_told", "set_aside", "short", "stopped_told", "why_not_zero",
+           "outcome_told", "part_told", "printed_told", "set_aside", "short", "stopped_told",
            "witness_lines"]  # fmt: skip
 
 SIGNS = {
-    "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "undecided": "?", "not asked": "–",
-    "internal error": "!",
+    "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "unchecked": "✗",
+    "undecided": "?", "not asked": "–", "internal error": "!",
 }  # fmt: skip
 STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim", "!": "red"}
 NOT_GIVEN = "no code was given that does this"
@@ -31,9 +31,10 @@ LONG = 160  # characters of a value that is shown; the record has all of it
 
 
 def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
-    """0: every law that was asked holds.  1: one is broken or undecided.  2: none, or not run.
+    """1: a law is broken, or a declaration unchecked.  2: no law was asked, or it was not run.
 
-    An error of attnproof itself is 2 as well.
+    0: neither.  What is undecided does not pass where the record is ``strict``: then it is 1.  An
+    error of attnproof itself is 2.
     """
     if any(True for _ in internal_errors(record)):
         return FAULT
@@ -45,7 +46,9 @@ def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
         return 2
     if record.broken:
         return 1
-    return 2 if record.unasked else 0 if record.ok else 1
+    if record.unasked:
+        return 2
+    return int(bool(record.unchecked or record.unfinished or (record.strict and record.undecided)))
 
 
 def short(value: float | str | None) -> str:
@@ -82,8 +85,8 @@ def counted(record: CodeRecord) -> str:
     return f"{len(record.laws)} law{'' if one else 's'}: {', '.join(parts)}{lost}"
 
 
-def why_not_zero(record: CodeRecord) -> str:
-    """Why the exit code is not 0, where nothing is broken."""
+def outcome_told(record: CodeRecord) -> str:
+    """What the exit code says, where nothing is broken and not every law holds."""
     if record.why or record.stopped or record.broken or record.ok or not record.laws:
         return ""
     if told := next(internal_errors(record), ""):
@@ -96,10 +99,21 @@ def why_not_zero(record: CodeRecord) -> str:
         return f"it cannot be run: {record.raises}, for every law"
     if record.unasked:
         return f"{', '.join(law.law for law in record.unasked)}: named, and could not be asked"
-    open_ = [law.law for law in record.asked if law.verdict == "undecided"]
-    are = "are" if len(open_) > 1 else "is"
-    return (f"{', '.join(open_)} {are} undecided, and what is not known to hold does not pass: "
-            "the exit code is 1")  # fmt: skip
+    said: list[str] = []
+    if record.unchecked:
+        whose = ", ".join(law.law for law in record.unchecked)
+        said.append(f"{whose}: declared, and not checked: the exit code is 1")
+    if record.undecided:
+        are = "are" if len(record.undecided) > 1 else "is"
+        open_ = f"{', '.join(law.law for law in record.undecided)} {are} undecided"
+        if record.strict:
+            said.append(f"{open_}, and under --strict that does not pass: the exit code is 1")
+        elif record.unchecked:
+            said.append(open_)
+        else:
+            said.append(f"nothing is broken, and {open_}: neither known to hold nor to fail; the "
+                        "exit code is 0, and 1 with --strict")  # fmt: skip
+    return "; ".join(said)
 
 
 def printed_told(record: CodeRecord) -> str:
@@ -110,11 +124,11 @@ def printed_told(record: CodeRecord) -> str:
     return f"it printed {lines} while it was checked, the first: {record.first_printed}"
 
 
-def set_aside(record: CodeRecord) -> Iterator[str]:
-    """The laws that were not asked, those of one reason together; those that were not reached."""
+def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
+    """The laws that were not reached; ``verbose``: those not asked, of one reason together."""
     whose: dict[str, list[str]] = {}
     for law in record.laws:
-        if law.verdict == "not asked":
+        if verbose and law.verdict == "not asked":
             why = NOT_GIVEN if law.why.startswith("no code was given that") else law.why
             whose.setdefault(MATRIX.sub("", why), []).append(law.law)
     for why, laws in whose.items():

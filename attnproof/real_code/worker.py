@@ -61,11 +61,13 @@ def _look(asked: Asked, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
+    from ..numeric.programs.adapters.code import NoSetting
     from ..numeric.programs.adapting import NoAdapter, OtherKind
     from ..numeric.programs.running import CodeFault
     from ..programs.signature import SignatureError
     from .checking import adapted, look
     from .loading import CannotLoad, load
+    from .unchanged import sources_loaded
 
     torch.set_num_threads(1)  # small arrays; and sums in one order on every machine
     tell({"event": "ready", "torch": torch.__version__})
@@ -77,12 +79,13 @@ def _look(asked: Asked, tell: Any) -> None:
         tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (
-        CannotLoad, CodeFault, DeviceAbsent, NoAdapter, OtherKind, SignatureError,
+        CannotLoad, CodeFault, DeviceAbsent, NoAdapter, NoSetting, OtherKind, SignatureError,
     ) as error:  # fmt: skip
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
         tell({"event": "refused", "why": readable(why)[:MOST]})
         return
     look(subject, asked, tell)
+    tell({"event": "files", "files": sources_loaded()})
 
 
 def _streams() -> IO[str]:

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnproof.numeric.programs.laws import CODE_LAWS
 from attnproof.real_code.records import SeenRecord, SideRecord
 from attnproof.real_code.words import witness_lines
+from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 import torch
 
+from attnproof.theorems.laws import laws_of
+
+from ..programs.asked import promised
 from ..programs.finding import Finding, Seen
-from ..programs.laws import CodeLaw, laws_of
 from ..programs.running import fault_in
 from ..programs.subjects import Rotary, Subject
 from ..residues.towers import NoTower
 from ..threads import one_thread
 from .comparing import Compared, compared, same
 from .judging import Asked, doubt, judged
-from .lab import LAWS, Lab, NotAsked, Sides
+from .lab import Lab, NotAsked, Sides
+from .laws import formulas, sides_of
 from .payload import NoMeaning, TooDeep
 from .running import Running
 from .session import Session
@@ -26,7 +28,6 @@ from .states import kept, snapshots
 
 __all__ = ["exact"]
 
-MODULES = ("rotary", "attention", "tables")
 DEEPEST, TOWERS = 3, 2
 OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
 OF_ANGLES = frozenset(("relative", "norm", "composition", "identity-at-zero",
@@ -63,34 +64,23 @@ def exact(
     >>> exact(halves, laws=["permutation"])[0].verdict
     'holds'
     """
-    for name in MODULES:
-        import_module(f"{__package__}.{name}")
     found, depth = [], 1
     for law in laws_of(subject.kind):
-        known = (law.id, subject.kind) in LAWS
+        known = bool(formulas(law.id, subject.kind))
         if (laws and law.id not in laws) or not (known or laws):
             continue
         if not known:
             why = "this law is not asked in finite fields: it is measured"
             made = Finding(law.id, "exact", "not asked", why, seed=seed)
         else:
-            meant, wanted = _meant(subject, law, laws), law.id in laws
+            wanted = law.id in laws
+            meant = promised(law.id, subject, named=wanted)
             with one_thread():
                 made, depth = _found(subject, law.id, seed, meant, wanted, depth)
         found.append(made)
         if tell is not None:
             tell(made)
     return tuple(found)
-
-
-def _meant(subject: Subject, law: CodeLaw, laws: Collection[str]) -> bool:
-    """Whether code that breaks the law is wrong: always, as declared, or as it is asked."""
-    declared = getattr(subject, "declared", None)
-    if law.id in ("permutation", "order-of-keys"):
-        return law.id in laws or getattr(declared, "causal", None) is False
-    if law.id == "products-of-offset":
-        return law.id in laws or declared is not None
-    return True  # the others are not asked where nothing says that they should hold
 
 
 def _found(
@@ -177,11 +167,11 @@ def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str,
     """
     with torch.no_grad(), Running(lab.session):
         lab.again(OTHERS)
-        others = iter(LAWS[law, subject.kind](subject, lab))
+        others = iter(sides_of(law, subject, lab))
         if _are_fixed(ran, others, lab.session):
             return f"{ran[0].here[0]}: {FIXED}", False
         lab.again()
-        after = next(iter(LAWS[law, subject.kind](subject, lab)))
+        after = next(iter(sides_of(law, subject, lab)))
         if not same(ran[0], after, lab.session):
             return f"{after.here[0]}: {STATE}", True
     return "", False
@@ -200,7 +190,7 @@ def _tower(
 ) -> Compared | None:  # fmt: skip
     session = lab.session
     with torch.no_grad(), Running(session):
-        for sides in LAWS[law, subject.kind](subject, lab):
+        for sides in sides_of(law, subject, lab):
             ran.append(sides)
             seen = compared(sides, session)
             asked.error, asked.bound = max(asked.error, seen.error), max(asked.bound, seen.bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from .payload import Field
 from .session import Session
 from .tensor import Duck, apart
 
-__all__ = ["LAWS", "Lab", "Law", "NotAsked", "Sides", "law"]
+__all__ = ["Lab", "NotAsked", "Sides"]
 
 
 class NotAsked(Exception):
@@ -43,6 +43,7 @@ class Lab:
     ) -> None:
         self.session, self.dtype, self.wanted, self.given = session, dtype, wanted, given
         self._drawn = 0
+        self.whys: dict[int, str] = {}
         self.shapes: list[tuple[int, ...]] = []
         self.places: tuple[int, int] | None = None
         session.most = getattr(given, "most", session.most)
@@ -63,10 +64,6 @@ class Lab:
                        for k in range(len(self.session.fields)))  # fmt: skip
         return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
 
-    def same(self, x: Tensor, dim: int, size: int) -> Tensor:
-        """The first entry along an axis, everywhere on it."""
-        return x.narrow(dim, 0, 1).repeat_interleave(size, dim)
-
     @apart
     def positions(self, x: Tensor) -> Duck:
         """Whole numbers that are followed."""
@@ -76,8 +73,10 @@ class Lab:
         return Duck(x, whole(x), self.session, POSITION)
 
     @apart
-    def known(self, x: Tensor) -> Duck:
-        """Numbers that are what they are in the field as well: 0, 1, and the like."""
+    def followed(self, x: Tensor) -> Duck:
+        """Positions; or numbers that are what they are in the field as well: 0, 1, and the like."""
+        if not x.is_floating_point():
+            return self.positions(x)
         numbers = x.to(self.dtype)
         return Duck(numbers, as_numbers(numbers), self.session)
 
@@ -97,17 +96,3 @@ class Lab:
         while bool((found == torch.arange(n)).any()):
             found = torch.randperm(n, generator=generator)
         return found
-
-
-Law = Callable[[Any, Lab], Iterator[Sides]]
-LAWS: dict[tuple[str, str], Law] = {}
-"""By law and kind of code."""
-
-
-def law(name: str, kind: str) -> Callable[[Law], Law]:
-    """Register what compares the sides of a law."""
-    def wrap(found: Law) -> Law:
-        LAWS[name, kind] = found
-        return found
-
-    return wrap

@@ -225,10 +225,6 @@ def _fast(table: Tensor) -> bool:
 @probe("products-of-offset", "additive")
 def products_of_offset(subject: Additive, draw: Draw) -> Outcome:
     """The products of all pairs of rows against those one position further."""
-    if subject.learned:
-        return not_asked("its table is learned")
-    if subject.width % 2:
-        return not_asked("its width is odd: one sine has no cosine")
     table = table_of(subject, draw, 64)
     size = float(table.norm(dim=-1).max())
     gram = table @ table.mT
@@ -268,10 +264,6 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
     that; with more rows than channels a matrix cannot fit what is no shift.
     """
-    if subject.learned:
-        return not_asked("its table is learned")
-    if subject.width % 2:
-        return not_asked("its width is odd: one sine has no cosine")
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)
     if len(table) < wanted:

@@ -31,24 +31,12 @@ __all__: list[str] = []
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 
 
-def hides_nothing(scene: Scene) -> str:
-    """Why the code is no plain attention over all keys by its declaration; '' if it may be."""
-    declared = scene.declared
-    if declared.causal or declared.window:
-        return "a mask is declared, so order matters"
-    if scene.subject.positional or declared.positions not in (None, "none"):
-        return "the code is meant to look at positions"
-    return ""
-
-
 @probe("permutation", "layer")
 @probe("permutation", "attention")
 @in_formats
 def permutation(scene: Scene) -> Outcome:
     """f(x P) = f(x) P for tokens x and every permutation P, where nothing tells tokens apart."""
-    call, why = scene.tokens, hides_nothing(scene)
-    if why:
-        return not_asked(why)
+    call = scene.tokens
     if call is None:
         return not_asked("there is no layer of tokens; order-of-keys is asked instead")
     one = scene.subject
@@ -102,11 +90,7 @@ def _judged(scene: Scene, call: object, seen: Outcome) -> Outcome:
 @in_formats
 def order_of_keys(scene: Scene) -> Outcome:
     """a(q, k P, v P) = a(q, k, v) for every permutation P of the keys."""
-    one, why = scene.subject, hides_nothing(scene)
-    if one.attend is None:
-        return not_asked("the code takes tokens, not queries, keys and values")
-    if why:
-        return not_asked(why)
+    one = scene.subject
     for sizes in attend_sizes(one, scene.declared):
         q, k, v = inputs(scene, sizes)
         order = scene.draw.permutation(sizes[2])
@@ -174,10 +158,6 @@ def translation(scene: Scene) -> Outcome:
     """
     one = scene.subject
     call = one.whole_layer
-    if call is None:
-        return not_asked("the code has no place at which its tokens start")
-    if one.positional or scene.declared.positions == "absolute":
-        return not_asked("the layer is meant to look at absolute positions")
     for b, t in layer_sizes(one.heads)[:3]:
         x = scene.draw.normal(b, t, one.embed, salt=t)
         plain = scene.allow(lambda x: call(x, 0), x)

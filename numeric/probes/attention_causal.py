@@ -13,7 +13,7 @@ from ..programs.subjects import Attention
 from .attention_fills import read_through
 from .attention_masks import embed_of, tokens_reached, weights_seen, wrongly
 from .attention_tolerance import Unsteady
-from .base import Outcome, held, not_asked, probe, undecided
+from .base import Outcome, held, probe, undecided
 from .influence import attend_sizes, layer_sizes
 from .scene import Scene, arranged, in_formats, modules_of
 
@@ -33,12 +33,7 @@ def causal(scene: Scene) -> Outcome:
     Nor do outputs change where later tokens are left out, at these few lengths: what changes in
     long calls alone (dynamic NTK) is not asked, a scale by the length of the call is.
     """
-    declared, one = scene.declared, scene.subject
-    said = declared.causal
-    if said is False:
-        return not_asked("declared as not causal")
-    if not said:
-        return not_asked("no causal mask is declared")
+    one = scene.subject
     told, most, allowed = [], 0.0, 0.0
     for name, call in _ways(scene):
         sizes = layer_sizes(getattr(one, "heads", 3))

@@ -17,8 +17,6 @@ __all__: list[str] = []
 def groups_of_heads(scene: Scene) -> Outcome:
     """Head h reads the keys and values of group h // (H / G): repeated, not tiled."""
     one = scene.subject
-    if one.attend is None:
-        return not_asked("the code takes tokens: which head reads which group is its own choice")
     sizes = [n for n in attend_sizes(one, scene.declared) if n[3] > n[4]]
     if not sizes:
         return not_asked("there are as many key heads as query heads")
@@ -58,8 +56,6 @@ def _heads(which: torch.Tensor) -> str:
 def heads_apart(scene: Scene) -> Outcome:
     """What is asked in one head, and what stands in one group, changes no other head."""
     one = scene.subject
-    if one.attend is None:
-        return not_asked("the code takes tokens: its heads cannot be told apart")
     sizes = [n for n in attend_sizes(one, scene.declared) if n[3] > 1]
     if not sizes:
         return not_asked("there is one head")

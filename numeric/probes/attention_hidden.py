@@ -178,8 +178,6 @@ def documents_apart(scene: Scene) -> Outcome:
     """Each document of a packed row gives what it gives alone, wherever each row splits."""
     one = scene.subject
     call = one.documents
-    if call is None:
-        return not_asked("the code takes no packed documents")
     packed = ([(1, 2)], [(2, 1)], [(2, 4), (3, 3), (4, 1, 1)], [(2, 3), (2, 3)])
     for lengths in packed:
         b, t = len(lengths), sum(lengths[0])

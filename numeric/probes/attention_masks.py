@@ -87,8 +87,6 @@ def tokens_ever(scene: Scene, call: Callable[[Tensor], Tensor], t: int) -> Tenso
 def past_is_used(scene: Scene) -> Outcome:
     """Every key that should be seen changes the output, also with fewer queries than keys."""
     one, declared = scene.subject, scene.declared
-    if declared.causal is None:
-        return not_asked("whether the code is causal is not declared")
     if scene.low:
         return undecided(HIDES)
     shapes = [(2, 2), (3, 3), (6, 6)]
@@ -166,9 +164,7 @@ def _window_weights(scene: Scene, t: int, edge: list[int]) -> Tensor:
 @in_formats
 def alignment(scene: Scene) -> Outcome:
     """With T < S the last query sees all S keys (end), or the first query the first (start)."""
-    one, declared = scene.subject, scene.declared
-    if one.attend is None:
-        return not_asked("the code takes tokens: queries are as many as keys")
+    declared = scene.declared
     found = {}
     for t, s in ((1, 2), (1, 5), (2, 5), (3, 4)):
         try:

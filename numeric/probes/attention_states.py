@@ -21,10 +21,6 @@ __all__: list[str] = []
 def step_by_step(scene: Scene) -> Outcome:
     """Tokens one at a time, in chunks, and prefill then steps, give what all at once give."""
     one = scene.subject
-    if one.step is None:
-        return not_asked("the code keeps no cache")
-    if scene.declared.causal is False:
-        return not_asked("declared as not causal: the past would have to see the future")
     if scene.declared.causal is None and _sees_ahead(scene):
         return not_asked("its tokens see later ones: fed in pieces they cannot")
     for b, chunks in _feeds(one.heads):

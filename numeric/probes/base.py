@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnproof.theorems.laws import LAWS
+
+from ..programs.asked import not_asked as not_asked_of
 from ..programs.finding import NOT_MEASURED, Finding, Seen
 from ..programs.finite import NotFinite, watching
-from ..programs.given import not_its_own
-from ..programs.laws import CODE_LAWS
 from ..programs.running import fault_in
 from ..programs.subjects import Subject
 
@@ -108,7 +109,7 @@ PROBES: list[Probe] = []
 
 def probe(law: str, kind: str) -> Callable[[Look], Look]:
     """Register a function (subject, draw) -> Outcome as the probe of a law for a kind of code."""
-    if not any(known.id == law and kind in known.about for known in CODE_LAWS):
+    if not any(known.id == law and kind in known.about for known in LAWS):
         raise ValueError(f"there is no law {law!r} of {kind} code")
 
     def wrap(look: Look) -> Look:
@@ -130,7 +131,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
     met: list[str] = []
     seen = Outcome("")
     try:
-        why = not_its_own(subject, one.law)
+        why = not_asked_of(one.law, subject)
         with torch.no_grad():
             seen = not_asked(why) if why else one.look(watching(subject, met), draw)
     except NotFinite as error:

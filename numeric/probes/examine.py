@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 
+from attnproof.theorems.laws import laws_of
+
 from ..programs.finding import Finding
-from ..programs.laws import laws_of
 from ..programs.subjects import Subject
 from ..rotary_precision.survey import one_thread
 from .base import PROBES, Draw, run_probe

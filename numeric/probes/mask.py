@@ -83,9 +83,6 @@ def _compared(subject: Mask, part: Any, why: str, good: str) -> Outcome:
 def causal(subject: Mask, _draw: Draw) -> Outcome:
     """No query sees a key after it."""
     declared = _declared(subject)
-    if not declared.causal:
-        return not_asked("no causal mask is declared")
-
     at = DeclaredAttention(causal=True, alignment=declared.alignment)
 
     def later(found: Tensor, _wanted: Tensor) -> Tensor:
@@ -107,8 +104,6 @@ def _fill(subject: Mask) -> str:
 @probe("past-is-used", "mask")
 def past_is_used(subject: Mask, _draw: Draw) -> Outcome:
     """Every key that is declared visible is visible."""
-    if _declared(subject).causal is None:
-        return not_asked("whether the mask is causal is not declared")
     return _compared(subject, torch.logical_and, "a key that is to be seen is hidden",
                      "every key that is to be seen is seen")  # fmt: skip
 

@@ -150,8 +150,6 @@ def follows_its_ids(subject: Rotary, draw: Draw) -> Outcome:
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
     """One coordinate changed, the others kept."""
-    if subject.axes < 2:
-        return not_asked("its positions have one axis")
     least, bound = float("inf"), 2 * rounding_for(subject, draw).turning
     with evaluating(subject):
         reach = reach_of(subject, draw)
@@ -186,8 +184,6 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
 @probe("equal-axes-are-one", "rotary")
 def equal_axes_are_one(subject: Rotary, draw: Draw) -> Outcome:
     """Positions (p, .., p) against positions p, where the code takes those too."""
-    if subject.axes < 2:
-        return not_asked("its positions have one axis")
     rounding = rounding_for(subject, draw)
     with evaluating(subject):
         reach = reach_of(subject, draw)

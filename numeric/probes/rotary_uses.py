@@ -28,8 +28,7 @@ def length_of(x: Tensor) -> float:
 @probe("turned-once", "rotary")
 def turned_once(subject: Rotary, draw: Draw) -> Outcome:
     """One vector as query, key and value, against each turned by itself."""
-    if subject.all_three is None:
-        return not_asked("no code was given that turns queries, keys and values together")
+    assert subject.all_three is not None  # else it is not asked
     rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)
@@ -69,8 +68,7 @@ def turned_once(subject: Rotary, draw: Draw) -> Outcome:
 @probe("shift-of-cached-keys", "rotary")
 def shift_of_cached_keys(subject: Rotary, draw: Draw) -> Outcome:
     """Keys turned at p and shifted by s against keys turned at p + s."""
-    if subject.shift is None:
-        return not_asked("no code was given that shifts keys which are turned already")
+    assert subject.shift is not None  # else it is not asked
     rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
     shifts = (1, 7, -1, -3, 100, -90)
     with evaluating(subject):
@@ -109,8 +107,7 @@ def shift_of_cached_keys(subject: Rotary, draw: Draw) -> Outcome:
 @probe("cache-keeps-its-positions", "rotary")
 def cache_keeps_its_positions(subject: Rotary, draw: Draw) -> Outcome:
     """Every key of a longer and longer cache, against its raw key turned where it stands."""
-    if subject.evict is None:
-        return not_asked("no code was given that keeps keys in a cache")
+    assert subject.evict is not None  # else it is not asked
     rounding, worst, bound, evicted = rounding_for(subject, draw), 0.0, 0.0, 0
     with evaluating(subject):
         reach, omega = reach_of(subject, draw), fastest(subject, draw)

@@ -104,8 +104,6 @@ def identity_at_zero(subject: Rotary, draw: Draw) -> Outcome:
 @probe("every-head-alike", "rotary")
 def every_head_alike(subject: Rotary, draw: Draw) -> Outcome:
     """One vector in every head; as many tokens as heads, and another number of tokens."""
-    if subject.heads < 2:
-        return not_asked("it has one head")
     eta, worst, bound = rounding_for(subject, draw).turning, 0.0, 0.0
     with evaluating(subject):
         reach = reach_of(subject, draw)

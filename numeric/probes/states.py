@@ -268,8 +268,6 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
 @formatted
 def paths_agree(subject: Subject, draw: Draw) -> Outcome:
     """Every other path against the main call, on one token and several, with and without masks."""
-    if not subject.paths:
-        return not_asked("it has one path")
     worst, bound = 0.0, 0.0
     ways = ways_of(subject)[:1]
     with evaluating(subject):

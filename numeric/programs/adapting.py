@@ -8,13 +8,14 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import Any
 
 import torch
 
 from .adapters import additive, attention, bias, layer, mask, rotary
 from .adapters.building import code_of
-from .adapters.code import Code, DoesNotFit, Options
+from .adapters.code import Ambiguous, Code, DoesNotFit, NoSetting, Options
 from .adapters.roles import parameters
 from .adapters.sources import place_of
 from .adapters.transformers import is_config, of_config
@@ -23,7 +24,7 @@ from .no_adapter import NoAdapter
 from .running import CodeFault, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 
-__all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt"]
+__all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt", "require_settings"]
 
 ADAPTERS: dict[str, Callable[[Code], Subject]] = {
     "rotary": rotary.fit, "attention": attention.fit, "bias": bias.fit,
@@ -49,6 +50,7 @@ def adapt(
     kind: str | None = None,
     declared: Declared | None = None,
     name: str = "",
+    forms: Mapping[str, Callable[[Code], Subject]] | None = None,
     **more: Any,
 ) -> Subject:
     """What the laws call, made of a function, a module, a class, a config, a factory or a subject.
@@ -56,7 +58,8 @@ def adapt(
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given it is
     what is declared, or what the names say, or the first whose calls work.  ``more``: the options
     of `Options` (``order="bthd"``, ``width=64``, ``table=..``, ``arguments={..}``), and fields of
-    the subject (``axes=2``, ``shift=..``), which are set.
+    the subject (``axes=2``, ``shift=..``), which are set.  ``forms``: adapters of kinds that come
+    before those here.
 
     Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
     ``CodeFault`` where it does not end.
@@ -67,6 +70,7 @@ def adapt(
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}")
     options, set_later = _options(more)
+    require_settings(thing, options.settings, name)
     if declared is not None:
         options = replace(options, likely=sizes_declared(declared))
     likely = kind or (declares(declared)[0] if declared is not None else None)
@@ -76,7 +80,7 @@ def adapt(
         torch.random.fork_rng(devices=[]), torch.no_grad(), limited(SECONDS),
     ):  # fmt: skip
         seeded(0)
-        subject = _adapted(thing, likely, name, options)
+        subject = _adapted(thing, likely, name, options, forms or {})
     if kind is not None and kind != subject.kind:
         raise OtherKind(f"{subject.name} is {subject.kind} code, and {kind} code was asked for")
     changed = dict(set_later)
@@ -88,6 +92,38 @@ def adapt(
                             f"declared of {' or '.join(declares(declared))} code")  # fmt: skip
         changed["declared"] = declared
     return _with(subject, changed)
+
+
+def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") -> None:
+    """Refuse settings that no constructor takes.  Raises ``NoSetting``.
+
+    >>> try:
+    ...     require_settings(torch.nn.ReLU, {"in_place": True})
+    ... except NoSetting as error:
+    ...     print(error)
+    ReLU is built with inplace; got the setting 'in_place'; nearest: inplace
+    """
+    if not settings:
+        return
+    told = _name(thing, name)
+    if not inspect.isclass(thing):
+        raise NoSetting(
+            f"{told} is no class, and settings are those of a constructor; got "
+            f"{', '.join(settings)}; name the class, or a factory that builds it"
+        )
+    try:
+        known = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):  # built in: what it takes is not known
+        return
+    if any(one.kind == one.VAR_KEYWORD for one in known):
+        return
+    names = [one.name for one in known if one.kind not in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL)]
+    for setting in settings:
+        if setting not in names:
+            near = get_close_matches(setting, names, n=2)
+            nearest = f"; nearest: {', '.join(near)}" if near else ""
+            takes = ", ".join(names) or "nothing"
+            raise NoSetting(f"{told} is built with {takes}; got the setting {setting!r}{nearest}")
 
 
 def _with(subject: Subject, changed: Mapping[str, Any]) -> Subject:
@@ -116,7 +152,10 @@ def _options(more: Mapping[str, Any]) -> tuple[Options, dict[str, Any]]:
     return Options(**{key: value for key, value in more.items() if key in known}), later
 
 
-def _adapted(thing: Any, kind: str | None, name: str, options: Options) -> Subject:
+def _adapted(
+    thing: Any, kind: str | None, name: str, options: Options,
+    forms: Mapping[str, Callable[[Code], Subject]],
+) -> Subject:  # fmt: skip
     if isinstance(thing, Subject):
         return thing
     if is_config(thing):
@@ -124,7 +163,7 @@ def _adapted(thing: Any, kind: str | None, name: str, options: Options) -> Subje
         thing, options = of_config(thing, kind), replace(options, settings=settings)
     made = _of_factory(thing)
     if made is not thing:
-        return _adapted(made, kind, name or getattr(thing, "__name__", ""), options)
+        return _adapted(made, kind, name or getattr(thing, "__name__", ""), options, forms)
     try:
         code = code_of(thing, name, options)
     except DoesNotFit as error:
@@ -134,22 +173,39 @@ def _adapted(thing: Any, kind: str | None, name: str, options: Options) -> Subje
         raise NoAdapter(
             _name(thing, name), place_of(thing), {"building it": told}
         ) from error
-    return _first(code, kind)
+    return _first(code, kind, forms)
+
+
+def _fitted(
+    kind: str, code: Code, forms: Mapping[str, Callable[[Code], Subject]]
+) -> Subject:
+    if kind in forms:
+        try:
+            return forms[kind](code)
+        except Ambiguous:
+            raise
+        except DoesNotFit:
+            pass
+    return ADAPTERS[kind](code)
 
 
 def _name(thing: Any, name: str) -> str:
     return name or getattr(thing, "__name__", "") or type(thing).__name__
 
 
-def _first(code: Code, kind: str | None) -> Subject:
+def _first(
+    code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]
+) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
     for one in (kind,) if kind else dict.fromkeys([*named, *ADAPTERS]):
         try:
-            subject = ADAPTERS[one](code)
+            subject = _fitted(one, code, forms)
         except CodeFault:
             raise
         except DoesNotFit as error:
+            if isinstance(error, Ambiguous) and (kind or one in named):
+                raise
             tried[one] = str(error)
             continue
         except Exception as error:  # noqa: BLE001 (the code may raise anything)

@@ -75,6 +75,8 @@ class Rotary(Subject):
     query or as a key, where one call turns both.
     ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
     ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
+    ``single``: of the letters B and H those of axes that the code, or its positions, do not have:
+    it is called for each row, or head, by itself.
     """
 
     kind: ClassVar[str] = "rotary"
@@ -100,6 +102,7 @@ class Rotary(Subject):
     running: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     any_width: bool = False
+    single: str = ""
 
     @property
     def turn_key(self) -> Callable[[Tensor, Tensor], Tensor]:

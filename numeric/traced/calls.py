@@ -94,9 +94,10 @@ def _counted(
 
 
 def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
-    heads = max(2, subject.heads)
-    x = torch.randn(3, heads, 5, subject.width)
-    p = torch.stack([torch.arange(5) + k for k in (0, 2, 7)])
+    heads = 1 if "H" in subject.single else max(2, subject.heads)
+    starts = (0, 2, 7)[: 1 if "B" in subject.single else 3]
+    x = torch.randn(len(starts), heads, 5, subject.width)
+    p = torch.stack([torch.arange(5) + k for k in starts])
     letters = ("B H n D", "B n")
     if subject.axes:
         p = torch.stack([p + k for k in range(subject.axes)], dim=-1)

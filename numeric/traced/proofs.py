@@ -20,23 +20,23 @@ from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term
 from attnproof.symbolic.unrolling import written_out
 from attnproof.symbolic.verdict_line import Condition
+from attnproof.theorems.laws import Formula, laws_of
 
+from ..identify.asked import no_formula
 from ..programs.finding import UNLIKE, Finding
 from ..programs.running import fault_in
 from ..programs.subjects import Rotary, Subject
-from . import laws_of_attention, laws_of_others, laws_of_rotary  # noqa: F401 (they register)
 from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
 from .exporting import Exported, NotTraced, exported, modules_in
 from .gate import Gate, gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
-from .laws import TRACED_LAWS, TracedLaw
 from .operations import Unread
 from .program import unread
 from .running import witness_of
 from .source_numbers import numbers_in
-from .stating import LIKE, Axes, Graph, bound_letters, named_apart, stated
+from .stating import LIKE, Axes, Graph, bound_letters, named_apart, reorders, stated
 from .widths import widths_told
 
 __all__ = ["Traced", "prove"]
@@ -54,6 +54,8 @@ SECONDS = 10.0
 ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
 # A graph says nothing of derivatives: what is detached is in it by its value.
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
+ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
+IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 GRADIENTS = ("causal",)  # laws whose words speak of gradients too
 
 
@@ -109,8 +111,9 @@ def _proved(
     seconds: float, made: Sequence[Call],
 ) -> Traced:  # fmt: skip
     start = perf_counter()
-    wanted = [law for law in TRACED_LAWS if law.kind == subject.kind
-              and (not laws or law.id in laws)]  # fmt: skip
+    # a proof of a formula that says less than its law is none of the law
+    wanted = [f for law in laws_of(subject.kind) if not laws or law.id in laws
+              for f in law.formulas if f.kind == subject.kind and not f.unsaid]  # fmt: skip
     names = {law.call for law in wanted} | ({"key"} if isinstance(subject, Rotary) else set())
     calls = [call for call in made if call.name in names]
     letters = set("".join(told for call in calls for told in call.letters))
@@ -224,7 +227,7 @@ class _Proofs:
         return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
 
     def _unlike(
-        self, law: TracedLaw, graphs: Mapping[str, Graph], start: float
+        self, law: Formula, graphs: Mapping[str, Graph], start: float
     ) -> Finding | None:
         """What is found where the code was seen to do other than its graph; None where it was not.
 
@@ -306,7 +309,7 @@ class _Proofs:
                 told.append(f"`{name}` is not read: {wrong}")
         return told
 
-    def of_all(self, laws: Sequence[TracedLaw]) -> list[Finding]:
+    def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
         """What is found about a law of several calls: it holds only if it holds of each."""
         asked = [law for law in laws if law.call in self.calls]
         findings = [self.of(law) for law in asked]
@@ -319,13 +322,13 @@ class _Proofs:
             for one in findings if one is not None
         ]  # fmt: skip
 
-    def of(self, law: TracedLaw) -> Finding | None:
+    def of(self, law: Formula) -> Finding | None:
         """What is found about one law; None where its call was not traced."""
         needed = {law.call, "key"} & set(self.graphs)
         if law.call not in needed or (law.turns and self._lacks_key()):
             return None
         start = perf_counter()
-        excuse = law.needs(self.subject)
+        excuse = no_formula(law, self.subject)
         if excuse:
             return Finding(law.id, "traced", "not asked", excuse)
         graphs = {name: self.graphs[name] for name in needed}
@@ -360,17 +363,19 @@ class _Proofs:
             )  # fmt: skip
         return self._unproved(law, graphs, why, perf_counter() - start)
 
-    def _failed(self, law: TracedLaw, fault: Fault, seconds: float) -> Finding:
+    def _failed(self, law: Formula, fault: Fault, seconds: float) -> Finding:
         return Finding(law.id, "traced", "internal error", fault.told, seconds=seconds,
                        traceback=fault.traceback)  # fmt: skip
 
-    def _assumed(self, law: TracedLaw, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
+    def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip
         said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
+        if law.id in ORDERED and reorders(self.subject):
+            said = (IN_ORDER,)
         return tuple(dict.fromkeys((*told, *self._read(graphs.values()), *said, ONE_CALL)))
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
@@ -397,7 +402,7 @@ class _Proofs:
         own = isinstance(self.subject, Rotary) and self.subject.key is not None
         return own and "key" not in self.graphs
 
-    def _decided(self, law: TracedLaw, graphs: Mapping[str, Graph]) -> Decision:
+    def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
         """The decision, in the first way in which a proof is found."""
         for folded, longest, part in WAYS:
             statement = stated(law, graphs, self.letters, self.subject, folded=folded)
@@ -409,7 +414,7 @@ class _Proofs:
         return decided
 
     def _unproved(
-        self, law: TracedLaw, graphs: Mapping[str, Graph], why: str, seconds: float
+        self, law: Formula, graphs: Mapping[str, Graph], why: str, seconds: float
     ) -> Finding:
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import free
+from attnproof.theorems.laws import Formula
 
 from ..programs.finding import Seen
 from ..programs.subjects import Rotary, Subject
 from .agreement import COARSE
 from .calls import CodeRaised
-from .laws import TracedLaw, called
-from .stating import LIKE, Axes, lengths_of
+from .stating import LIKE, Axes, calls_by_name, lengths_of
 
 __all__ = ["witness_of"]
 
@@ -32,7 +32,7 @@ SHRINKING = 2.0  # seconds in which a witness is made small
 class _Run:
     """One law, its calls, and how far rounding may take its two sides apart."""
 
-    law: TracedLaw
+    law: Formula
     calls: SimpleNamespace
     operations: int
 
@@ -85,7 +85,7 @@ def _away(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _drawn(
-    law: TracedLaw, letters: Axes, axes: int, sizes: Mapping[str, int], seed: int, whole: bool
+    law: Formula, letters: Axes, axes: int, sizes: Mapping[str, int], seed: int, whole: bool
 ) -> dict[str, Tensor]:
     """Small whole numbers for every given."""
     generator = torch.Generator().manual_seed(seed)
@@ -104,7 +104,7 @@ def _drawn(
     return found
 
 
-def _sizes(law: TracedLaw, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
+def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
     names = sorted({
         s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
         for s in free(n)
@@ -115,7 +115,7 @@ def _sizes(law: TracedLaw, letters: Axes, axes: int) -> Iterator[dict[str, int]]
 
 
 def _sizes_at(
-    law: TracedLaw, letters: Axes, axes: int, at: Sequence[Mapping[str, int]]
+    law: Formula, letters: Axes, axes: int, at: Sequence[Mapping[str, int]]
 ) -> Iterator[dict[str, int]]:
     """Lengths for a law at which some of its calls have those given.
 
@@ -141,7 +141,7 @@ def _sizes_at(
 
 
 def witness_of(
-    law: TracedLaw, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
+    law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
     operations: int, *, seed: int = 0, at: Sequence[Mapping[str, int]] = (),
     after: Sequence[Mapping[str, int]] = (),
 ) -> Seen | None:  # fmt: skip
@@ -150,7 +150,7 @@ def witness_of(
     ``at``: lengths by letter at which the code does other than its graph; they come first.
     ``after``: further ones, that come last.
     """
-    run = _Run(law, called(calls, subject), operations)
+    run = _Run(law, calls_by_name(calls, subject), operations)
     axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
     last = list(_sizes_at(law, letters, axes, after))
     for sizes in (*_sizes_at(law, letters, axes, at), *_sizes(law, letters, axes), *last):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from array_api_compat import array_namespace
 from torch import nn
 
 from attnproof.symbolic.array import Array, as_array
@@ -16,15 +17,16 @@ from attnproof.symbolic.givens import Given, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
+from attnproof.theorems.laws import Formula, called, of_keys
 
+from ..identify.asked import channel_order, plain_of
 from ..programs.subjects import Rotary, Subject
 from .calls import Call
 from .exporting import Exported
-from .laws import TracedLaw, called
 from .operations import Unread
 from .program import Program, array_of
 
-__all__ = ["Axes", "Graph", "bound_letters", "stated"]
+__all__ = ["Axes", "Graph", "bound_letters", "calls_by_name", "reorders", "stated"]
 
 ROLES = {
     "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
@@ -116,8 +118,40 @@ def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
     return found
 
 
+def calls_by_name(
+    calls: Mapping[str, Callable[..., Any]], subject: Subject
+) -> SimpleNamespace:  # fmt: skip
+    """The calls of some code as laws use them, on terms or on tensors."""
+    found: dict[str, Any] = dict(calls)
+    if isinstance(subject, Rotary) and "turn" in found:
+        for name, key in (("in_order", False), ("key_in_order", True)):
+            turn = found.get("key", found["turn"]) if key else found["turn"]
+            order = _order(subject, key)
+            if order is not None:
+                found[name] = lambda x, p, turn=turn, order=order: _ordered(turn(x, p), order)
+    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+
+
+def reorders(subject: Subject) -> bool:
+    """Whether channels come back in another order than that in which they went in."""
+    return isinstance(subject, Rotary) and any(_order(subject, key) for key in (False, True))
+
+
+def _order(subject: Rotary, key: bool) -> list[int] | None:
+    try:
+        return channel_order(subject, key)
+    except Exception:  # noqa: BLE001 (the code may raise anything, and does so in its law as well)
+        return None
+
+
+def _ordered(turned: Any, order: list[int]) -> Any:
+    """The channels in this order: a term has no list of places."""
+    parts = [turned[..., place : place + 1] for place in order]
+    return array_namespace(turned).concat(parts, axis=-1)
+
+
 def stated(
-    law: TracedLaw, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
+    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
     folded: bool = False,
 ) -> Statement:
     """The statement a law makes of these programs.
@@ -131,14 +165,14 @@ def stated(
         givens |= graph.givens
     values = {name: given.named(name) for name, given in givens.items()}
     programs = {name: graph.on(values, folded=folded) for name, graph in graphs.items()}
-    calls = called(programs, subject)
+    calls = calls_by_name(programs, subject)
     try:
         left, right = law.equations(calls, **{name: values[name] for name in own})
         pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
             for name in [name for name in ("turn", "key") if name in graphs]:
-                above = SimpleNamespace(turn=getattr(calls, name))
+                above = of_keys(calls) if name == "key" else calls
                 array = law.positive(above, **{told: values[told] for told in own})
                 claims[f"{name} above 0"] = all_positive(array)
     except (ValueError, TypeError, IndexError) as error:
@@ -167,7 +201,9 @@ def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
 
 def _given(told: str, letters: Axes, axes: int) -> Given:
     lengths = tuple(map(Array, lengths_of(told, letters, axes)))
-    kind = told.split(maxsplit=1)[0]
+    kind, *wanted = told.split()
     if kind == "permutation":
+        if lengths[0].term == num(1):
+            raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
         return permutation(*lengths)
     return positions(*lengths) if kind in ("position", "shift") else real(*lengths)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.laws import laws_of
+from attnproof.theorems.laws import laws_of
 
 from .corpus import PUBLIC, Bug, Control, Make, all_bugs, all_controls, bug, control
 

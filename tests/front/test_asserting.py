@@ -117,10 +117,10 @@ class Sized(Shifted):
 def test_an_object_is_shown_again_as_the_same_one() -> None:
     """Its class by itself would be other code."""
     with pytest.raises(CodeBreaksLaw) as broken:
-        assert_equivariant(Sized(8, heads=2), legs=["measured"], embed=8)
+        assert_equivariant(Sized(8, heads=2), legs=["measured"], embed=8, strict=True)
     assert (
         "again: attnproof.testing.check_equivariant(<the same Sized with heads=2>, embed=8, "
-        "laws=['permutation'], seed=0, dtype='float32')"
+        "laws=['permutation'], strict=True, seed=0, dtype='float32')"
     ) in str(broken.value)
 
 
@@ -162,15 +162,18 @@ def test_attention_and_layers() -> None:
     assert found.law("permutation").verdict == "broken"
 
 
-def test_what_is_open_fails_unless_it_is_let_through(legs: Legs) -> None:
+def test_what_is_undecided_passes_unless_it_is_strict(legs: Legs) -> None:
     legs.measured["*"] = "holds"
     legs.measured["norm"] = "undecided"
-    with pytest.raises(CodeBreaksLaw, match=r"norm is undecided: .*\n.*\nundecided=True"):
-        assert_rotary(rope)
-    assert assert_rotary(rope, undecided=True).law("norm").verdict == "undecided"
+    with pytest.raises(CodeBreaksLaw, match=r"norm is undecided: .*\nagain: .* --strict"):
+        assert_rotary(rope, strict=True)
+    record = assert_rotary(rope)
+    assert record.law("norm").verdict == "undecided"
+    assert not record.ok
+    assert check_rotary(rope, strict=True).strict
     legs.measured["norm"] = "broken"
     with pytest.raises(CodeBreaksLaw, match="breaks a law"):
-        assert_rotary(rope, undecided=True)
+        assert_rotary(rope)
 
 
 def test_nothing_asked_is_no_success(legs: Legs) -> None:
@@ -183,10 +186,10 @@ def test_nothing_asked_is_no_success(legs: Legs) -> None:
     assert_rotary(rope)
 
 
-def test_code_that_raises_everywhere_fails_with_undecided_let_through(legs: Legs) -> None:
+def test_code_that_raises_everywhere_fails(legs: Legs) -> None:
     legs.measured["*"] = ValueError("no")
     with pytest.raises(CodeBreaksLaw, match="the code raised ValueError: no"):
-        assert_rotary(rope, undecided=True)
+        assert_rotary(rope)
 
 
 def test_seed_dtype_and_device_are_those_of_the_run(legs: Legs) -> None:

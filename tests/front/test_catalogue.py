@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import load_catalogue
+from attnproof.catalogue import NO_SUBJECTS, load_catalogue
 from attnproof.faults import failure
 
 WriteTheorem = Callable[..., Path]
@@ -26,7 +26,7 @@ def test_every_theorem_file_of_the_package_is_found(root: Path) -> None:
     files = {
         path.stem.replace("_", "-")
         for path in (root / "theorems").glob("*/*.py")
-        if path.name != "__init__.py" and path.parent.name not in ("definitions", "demonstrations")
+        if path.name != "__init__.py" and path.parent.name not in NO_SUBJECTS
     }
     assert set(load_catalogue().ids) == files
 

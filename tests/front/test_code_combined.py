@@ -10,13 +10,13 @@ import torch
 
 from attnproof.numeric.programs.declared import DeclaredAttention
 from attnproof.numeric.programs.finding import UNLIKE
-from attnproof.numeric.programs.laws import CODE_LAWS
 from attnproof.numeric.programs.subjects import Attention
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.combining import combined
 from attnproof.real_code.records import FindingRecord
 from attnproof.real_code.words import how
+from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 NORM = next(law for law in CODE_LAWS if law.id == "norm")
 

@@ -10,11 +10,17 @@ from torch import Tensor, nn
 
 from attnproof.cli import main
 from attnproof.numeric.programs.declared import DECLARED
-from attnproof.numeric.programs.declared_laws import LAWS
-from attnproof.numeric.programs.laws import CODE_LAWS
+from attnproof.numeric.programs.declared_laws import COMPARED, compared_by
 from attnproof.real_code.asserting import CodeBreaksLaw
 from attnproof.real_code.words import declaring, exit_code
-from attnproof.testing import assert_attention, check_attention, check_bias, check_mask
+from attnproof.testing import (
+    assert_attention,
+    check_attention,
+    check_bias,
+    check_mask,
+    check_rotary,
+)
+from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 FEW = ["measured"]
 TOLD = "declared, and not checked: "
@@ -45,10 +51,10 @@ def strict(n: int) -> Tensor:
     return torch.ones(n, n, dtype=torch.bool).tril(-1)
 
 
-def test_a_declared_scale_that_is_not_compared_is_undecided() -> None:
+def test_a_declared_scale_that_is_not_compared_does_not_pass() -> None:
     record = check_attention(attention(), declared="attention:scale=0.25", legs=FEW)
     law = record.law("scale-as-declared")
-    assert law.verdict == "undecided"
+    assert law.verdict == "unchecked"
     assert law.why.startswith(f"scale=0.25: {TOLD}the code takes tokens")
     assert exit_code(record) == 1
     plain = check_attention(attention(), legs=FEW)
@@ -71,7 +77,9 @@ def test_a_name_that_means_nothing_here_is_told() -> None:
         return -(torch.arange(length)[:, None] - torch.arange(length)).abs().float()
 
     record = check_bias(bias, declared="bias:name=kerple,heads=1", legs=FEW)
-    assert record.law("slopes-as-declared").why.startswith(f"name=kerple, heads=1: {TOLD}")
+    why = record.law("slopes-as-declared").why
+    assert why.startswith(f"name=kerple: {TOLD}it is no name of a bias")
+    assert f"heads=1: {TOLD}" in why
     assert exit_code(record) == 1
 
 
@@ -81,13 +89,75 @@ def test_laws_that_were_named_are_asked_alone() -> None:
     assert [law.verdict for law in record.laws] == ["measured"]
 
 
-def test_every_field_has_a_law_or_says_how_others_are_meant() -> None:
+def test_every_field_has_a_law() -> None:
     known = {law.id for law in CODE_LAWS}
     for name, kind in DECLARED.items():
-        fields = set(kind.__dataclass_fields__)
-        assert set(LAWS[name]) <= fields
-        assert fields - set(LAWS[name]) <= {"format", "positions"}
-        assert set(LAWS[name].values()) <= known
+        assert set(COMPARED[name]) == set(kind.__dataclass_fields__)
+        assert {by.law for by in COMPARED[name].values()} <= known
+
+
+class Blind(nn.Module):
+    """Attention that looks at no positions, and takes the place of its first token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = attention()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.attention(x, x, x, need_weights=False)[0]
+        return found
+
+
+@pytest.mark.parametrize("way", ["relative", "absolute"])
+@pytest.mark.parametrize("placed", [False, True])
+def test_positions_that_an_order_blind_layer_has_not_are_unchecked(way: str, placed: bool) -> None:
+    code, more = Blind(), {}
+    if placed:  # then the law of translation holds of it, and says nothing of relative positions
+        more = {"whole_layer": lambda x, _: code(x)}
+    declared = f"attention:causal=false,positions={way}"
+    legs = ["measured", "identity"]
+    record = check_attention(code, declared=declared, legs=legs, embed=32, heads=4, **more)
+    law = record.law("translation")
+    assert law.verdict == "unchecked"
+    assert law.why.startswith(f"positions={way}: {TOLD}")
+    assert exit_code(record) == 1
+    none = check_attention(
+        code, declared="attention:causal=false,positions=none", legs=legs, embed=32, heads=4, **more
+    )
+    assert none.law("permutation").verdict == "measured"
+    assert exit_code(none) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("rope:base=10000,factor=4", "rotary", "factor=4"),
+        ("rope:base=10000,scaling=linear,factor=4,low=2", "rotary", "low=2"),
+        ("rope:base=10000,frequencies=1;0.5", "rotary", "base=10000"),
+        ("bias:name=kerple,slopes=0.5;0.25", "bias", "name=kerple"),
+        ("sinusoidal:base=10,frequencies=1;0.5", "additive", "base=10"),
+    ],
+)
+def test_what_nothing_reads_beside_the_rest_is_unchecked(text: str, kind: str, words: str) -> None:
+    found = compared_by(text, kind)
+    assert [one for one, by in found.items() if by.unread] == [words]
+
+
+def test_a_field_that_nothing_reads_does_not_pass_beside_a_law_that_holds() -> None:
+    def rope(x: Tensor, position_ids: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        a = position_ids[:, None, :, None] * 10000.0 ** (-torch.arange(half).double() / half)
+        u, v = x.double().chunk(2, -1)
+        return torch.cat((u * a.cos() - v * a.sin(), v * a.cos() + u * a.sin()), -1).to(x.dtype)
+
+    plain = check_rotary(rope, declared="rope:base=10000", legs=FEW)
+    assert exit_code(plain) == 0
+    record = check_rotary(rope, declared="rope:base=10000,factor=4", legs=FEW)
+    law = record.law("frequencies-as-declared")
+    assert law.verdict == "unchecked"
+    assert law.why.startswith(f"factor=4: {TOLD}nothing reads it without scaling=")
+    assert law.why.endswith("the law by itself is measured")
+    assert exit_code(record) == 1
 
 
 @pytest.mark.parametrize(
@@ -114,8 +184,8 @@ def test_the_command_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     file.write_text("import torch\ndef causal(n):\n    return torch.ones(n, n).bool().tril()\n")
     assert main(["check", f"{file}::causal", "--declare", "mask:causal,scale=0.5"]) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "1 undecided" in shown
-    assert "scale-as-declared is undecided" in shown
+    assert "1 unchecked" in shown
+    assert "scale-as-declared: declared, and not checked: the exit code is 1" in shown
 
 
 def test_the_command_advises_its_own_words(

@@ -183,7 +183,7 @@ def turn(x: Any, p: Any) -> Any:
     ("place", "leg"),
     [
         ("numeric/probes/rotary.py", "measured"),
-        ("numeric/duck/rotary.py", "exact"),
+        ("numeric/duck/laws.py", "exact"),
         ("numeric/traced/proofs.py", "traced"),
     ],
 )
@@ -196,7 +196,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     from attnproof.numeric.probes import base, examine
     from attnproof.numeric.traced import proofs
     from attnproof.real_code.words import exit_code as of_code
-    from attnproof.real_code.words import why_not_zero
+    from attnproof.real_code.words import outcome_told
     from attnproof.testing import check_rotary
 
     wrong = planted(place)
@@ -215,7 +215,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     assert told_as_ours(law.why)
     assert "Traceback" in law.findings[0].traceback
     assert of_code(record) == 2
-    assert told_as_ours(why_not_zero(record))
+    assert told_as_ours(outcome_told(record))
     assert not record.ok
     if leg == "measured":
         assert record.law("sees-positions").verdict == "measured"

@@ -25,7 +25,8 @@ ALLOWED = {
         "attnproof.numeric.demonstration", "attnproof.theorems.definitions", "numpy",
     },
     "numeric": {
-        "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
+        "attnproof.symbolic", "attnproof.theorems.definitions", "attnproof.theorems.laws",
+        "numpy", "torch",
         "array_api_compat", "flint", "pydantic", "sympy", "transformers",
     },
     "programs": {"attnproof.numeric", "torch"},

@@ -10,6 +10,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from attnproof.catalogue import NO_SUBJECTS
+
 LAYERS = ("symbolic", "numeric", "theorems", "programs")
 PARTS = ("attnproof", *LAYERS, "pyproject.toml", "README.md")
 
@@ -52,8 +54,7 @@ def test_nothing_but_attnproof_lands_in_site_packages(wheel: Path) -> None:
 def test_an_installed_wheel_finds_its_theorems(root: Path, wheel: Path, tmp_path: Path) -> None:
     ZipFile(wheel).extractall(tmp_path)
     files = list((root / "theorems").glob("*/*.py"))
-    others = ("definitions", "demonstrations")
-    wanted = [f for f in files if f.name != "__init__.py" and f.parent.name not in others]
+    wanted = [f for f in files if f.name != "__init__.py" and f.parent.name not in NO_SUBJECTS]
     documents = list((root / "theorems").glob("claims/*.toml"))
     assert documents
     code = (

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.numeric.duck import exact
-from attnproof.numeric.duck.lab import LAWS
 from attnproof.numeric.programs.finding import Finding
 from attnproof.numeric.programs.subjects import Attention, Layer
+from attnproof.theorems.laws import LAWS
 from tests.numeric import duck_code as code
 from tests.numeric.duck_asked import of, verdict
 from tests.numeric.duck_attention_code import attention
@@ -140,7 +140,7 @@ def test_findings_come_in_the_order_of_laws_and_are_told() -> None:
 
 
 def test_every_law_is_known_by_its_name() -> None:
-    from attnproof.numeric.programs.laws import laws_of
-
-    for law, kind in LAWS:
-        assert law in {known.id for known in laws_of(kind)}
+    for law in LAWS:
+        for formula in law.formulas:
+            assert formula.id == law.id
+            assert formula.kind in law.about

@@ -108,6 +108,12 @@ def test_equal_coordinates_are_one_axis() -> None:
 def test_biases_of_whole_offsets() -> None:
     assert {f.verdict for f in of(code.bias(), "last-rows", "offset-only").values()} == {"holds"}
     first = code.bias(lambda t, s: code.slopes(t, s, start=True))
+    assert verdict(first, "last-rows") == "holds"  # a number for each query, which softmax drops
+
+    def growing(t: int, s: int) -> Tensor:
+        return code.slopes(t, s, start=True) * (torch.arange(s)[None] - torch.arange(t)[:, None])
+
+    first = code.bias(growing)
     assert verdict(first, "last-rows") == "broken"
     squared = code.bias(lambda t, s: code.slopes(t, s) * torch.arange(s))
     assert verdict(squared, "offset-only") == "broken"

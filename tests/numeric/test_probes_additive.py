@@ -14,9 +14,9 @@ from attnproof.numeric.probes.base import PROBES, Draw
 from attnproof.numeric.probes.examine import examine
 from attnproof.numeric.programs.declared import DeclaredAdditive
 from attnproof.numeric.programs.finding import Finding
-from attnproof.numeric.programs.laws import laws_of
 from attnproof.numeric.programs.subjects import Additive
 from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.theorems.laws import laws_of
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 WIDTH = 8

@@ -12,8 +12,8 @@ from attnproof.numeric.probes.base import PROBES, Draw
 from attnproof.numeric.probes.examine import examine
 from attnproof.numeric.probes.rotary_angles import cast
 from attnproof.numeric.probes.tolerance import ladder_error, rounding_of, sums
-from attnproof.numeric.programs.laws import laws_of
 from attnproof.numeric.threads import one_thread
+from attnproof.theorems.laws import laws_of
 from tests.numeric.rotary_faults import FAULTS, OMEGA, PARTNERS, faults_of, verdict
 
 from .rotary_code import RIGHT, InBuffer, code, half, ladder, llama

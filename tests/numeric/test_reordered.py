@@ -37,12 +37,17 @@ def test_over_fields_a_wrong_angle_is_still_seen() -> None:
     assert exact(_code(half=True, wrong=True), ["composition"])[0].verdict == "broken"
 
 
-def test_a_proof_is_not_asked_to_turn_twice_what_comes_back_in_another_order() -> None:
-    (found,) = prove(_code(half=True), ["composition"]).findings
-    assert found.verdict == "not asked"
-    assert "another order" in found.why
-    (found,) = prove(_code(half=False), ["composition"]).findings
+@pytest.mark.parametrize("half", [False, True])
+def test_a_proof_says_where_it_undoes_the_order(half: bool) -> None:
+    (found,) = prove(_code(half=half), ["composition"]).findings
     assert found.verdict == "holds"
+    assert half == any("put back in the order" in told.text for told in found.assuming)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_no_order_hides_a_wrong_angle_from_a_proof(half: bool) -> None:
+    (found,) = prove(_code(half=half, wrong=True), ["composition"]).findings
+    assert found.verdict == "broken"
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without")

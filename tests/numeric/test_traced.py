@@ -27,8 +27,8 @@ from . import traced_code as code
 
 CAUSAL = DeclaredAttention(causal=True)
 TURNING = {
-    "relative", "norm", "composition", "linear", "every-head-alike", "follows-its-ids",
-    "rows-of-batch-apart",
+    "relative", "norm", "composition", "linear", "identity-at-zero", "every-head-alike",
+    "follows-its-ids", "rows-of-batch-apart",
 }  # fmt: skip
 
 
@@ -207,9 +207,9 @@ CASES: list[tuple[Subject, dict[str, str]]] = [
     (Additive(name="stored", added=code.Added(stored=True), width=16),
      {"products-of-offset": "undecided", "rows-of-batch-apart": "holds"}),
     (Layer(name="mean of the row before", call=lambda x: x + x.roll(1, 1), embed=16),
-     {"permutation": "broken", "rows-of-batch-apart": "holds"}),
+     {"permutation": "broken", "rows-of-batch-apart": "holds", "causal": "not asked"}),
     (Layer(name="mean over the batch", call=lambda x: x - x.mean(0, keepdim=True), embed=16),
-     {"permutation": "holds", "rows-of-batch-apart": "broken"}),
+     {"permutation": "holds", "rows-of-batch-apart": "broken", "causal": "not asked"}),
 ]  # fmt: skip
 
 

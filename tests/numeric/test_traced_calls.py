@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from attnproof.numeric.programs.subjects import Layer, Rotary, Subject
 from attnproof.numeric.traced.calls import calls_of
 from attnproof.numeric.traced.compared import CHANGES
-from attnproof.numeric.traced.laws import TracedLaw
 from attnproof.numeric.traced.proofs import ONE_CALL, prove
 from attnproof.numeric.traced.running import witness_of
 from attnproof.symbolic.scalars import num
+from attnproof.theorems.laws import Formula
 
 ROWS = "rows-of-batch-apart"
 
@@ -203,7 +203,7 @@ def test_an_error_of_the_code_is_no_witness_and_one_of_ours_is_not_hidden() -> N
     def wrong(f: Any, x: Any) -> Any:
         return f.call(x), f.call(x, more=x)
 
-    laws = [TracedLaw("any", "layer", "call", {"x": "real B n E"}, body)
+    laws = [Formula("any", "layer", "call", {"x": "real B n E"}, body)
             for body in (right, wrong)]  # fmt: skip
     subject = Layer(name="l", call=code, embed=4)
     (call,) = calls_of(subject)

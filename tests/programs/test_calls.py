@@ -15,6 +15,7 @@ from attnproof.numeric.identify import identify
 from attnproof.numeric.probes.base import Draw
 from attnproof.numeric.programs.adapting import OtherKind
 from attnproof.numeric.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary
+from attnproof.numeric.traced import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.testing import CodeBreaksLaw, assert_attention, assert_rotary, check_rotary
@@ -117,12 +118,27 @@ def keys_backwards(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tens
     return both(q, k, cos, sin)[0], both(q, k, cos, -sin)[1]
 
 
+OF_TOKENS = ("neighbours", "positions", "positions of rows", "two coordinates")
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_no_count_of_tokens_is_fixed_by_how_the_code_is_called(name: str) -> None:
+    found = {one.law: one for one in prove(subject_of(*ROTARY[name])).findings}
+    told = [condition.text for condition in found["relative"].assuming]
+    assert found["relative"].verdict == "holds", found["relative"].why
+    assert any("T, T′ ≥ 2" in text for text in told)
+    assert not [text for text in told if text.startswith("T =")]
+    # One row says nothing of rows, and one head nothing of heads.
+    for condition, law in (("B = 1", "follows-its-ids"), ("H = 1", "every-head-alike")):
+        assert condition not in told or found[law].verdict != "holds"
+
+
 def test_a_fault_of_the_keys_alone_is_seen() -> None:
     call = "q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, k"
     with pytest.raises(CodeBreaksLaw, match="relative"):
         assert_rotary(keys_backwards, ["relative"], call=call)
     right = "q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, _"
-    assert_rotary(both, ["norm"], call=ROTARY["transformers"][1], undecided=True)
+    assert_rotary(both, ["norm"], call=ROTARY["transformers"][1])
     with pytest.raises(SignatureError, match="wanted q and k back"):
         subject_of(keys_backwards, right)
 

@@ -15,7 +15,7 @@ from .code import Code, DoesNotFit
 from .roles import parameters
 from .tables import Table, table_of
 
-__all__ = ["appliers", "tables_beside"]
+__all__ = ["APPLIES", "MAKES", "appliers", "named", "tables_beside"]
 
 MAKES = re.compile(r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis",
                    re.IGNORECASE)  # fmt: skip
@@ -27,7 +27,7 @@ def tables_beside(code: Code, width: int) -> Iterator[Table]:
     if code.options.table is not None:
         yield table_of(code_of(code.options.table, "", replace(code.options, table=None)), width)
         return
-    for name, thing in _named(code.space, MAKES, code.name):
+    for name, thing in named(code.space, MAKES, code.name):
         bare = replace(code.options, arguments={}, settings={}, width=width)
         if APPLIES.match(name) and not inspect.isclass(thing):
             continue
@@ -54,7 +54,7 @@ def appliers(space: Mapping[str, Any], made: Table, table: Code) -> Iterator[tup
         return (seen != vision, many != made.many, weaves != woven, len(pair[0]))
 
     for roles in wanted:
-        for name, thing in sorted(_named(space, APPLIES, table.name), key=rank):
+        for name, thing in sorted(named(space, APPLIES, table.name), key=rank):
             if inspect.isclass(thing):
                 continue
             try:
@@ -64,7 +64,8 @@ def appliers(space: Mapping[str, Any], made: Table, table: Code) -> Iterator[tup
                 continue
 
 
-def _named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
+def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
+    """Functions and modules of a file, but one, whose names match."""
     return [
         (name, thing) for name, thing in space.items()
         if pattern.search(name) and name != but and not isinstance(thing, nn.Module)

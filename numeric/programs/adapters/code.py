@@ -8,11 +8,15 @@ from typing import Any
 
 from torch import nn
 
-__all__ = ["Code", "DoesNotFit", "NoSetting", "Options"]
+__all__ = ["Ambiguous", "Code", "DoesNotFit", "NoSetting", "Options"]
 
 
 class DoesNotFit(Exception):
     """An adapter cannot call this code; the text says why."""
+
+
+class Ambiguous(DoesNotFit):
+    """Two calls of this code fit, and do not mean the same; the text shows both."""
 
 
 class NoSetting(TypeError):

@@ -93,7 +93,16 @@ def _subject(way: Way, code: Code, most: int) -> Rotary:
         **turned_by(turns, way.tensors, starts=way.form.by == "start"), width=way.width,
         axes=way.form.axes, whole=way.form.whole, most=most,
         cosines=cosines if shown else None, any_width=way.any_width, given=given,
+        single=_single(way),
     )  # fmt: skip
+
+
+def _single(way: Way) -> str:
+    """The axes of rows and heads that the code does not have, or its positions."""
+    lacks = [letter for letter in "bh" if letter not in way.form.order]
+    if way.form.by in ("table", "positions") and "b" not in way.form.places:
+        lacks.append("b")
+    return "".join(dict.fromkeys(lacks)).upper()
 
 
 def turned_by(turns: Turns, count: int, *, starts: bool) -> dict[str, Any]:

@@ -1,0 +1,324 @@
+"""The laws over finite fields: both sides of each formula, as the code itself computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import Formula, called, laws_of
+
+from ..identify.asked import channel_order, no_formula, plain_of
+from ..programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
+from .lab import Lab, NotAsked, Sides
+from .payload import NoMeaning
+from .tensor import Duck, apart, numbers_of
+
+__all__ = ["formulas", "sides_of"]
+
+# All different, so that no axis is taken for another; of rotary code as little as shows it.
+LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2}
+TURNED = {"n": 3, "r": 4, "c": 8}
+SHIFT, SPAN = 5, 11
+ANGLES = "its table holds plain numbers: the field knows no angles in it"
+PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
+VANISHES = "channels vanish, or change their sign: of those the law says nothing"
+Calls = SimpleNamespace
+
+
+def formulas(law: str, kind: str) -> tuple[Formula, ...]:
+    """The formulas of a law of this kind of code that finite fields may have a meaning for."""
+    return tuple(f for one in laws_of(kind) if one.id == law for f in one.formulas
+                 if f.kind == kind and kind != "mask")  # fmt: skip
+
+
+def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
+    """Both sides of each equation that a law says of some code, at each of its lengths.
+
+    A formula that the code refuses is left out where another one of the same call says less, as
+    of later tokens that change, where code of one length does not let them be left out.  Raises
+    ``NotAsked`` where none is said, with the reason.
+    """
+    whys: list[str] = []
+    said: set[str] = set()
+    refused: dict[str, Exception] = {}
+    calls: Calls | None = None
+    for formula in formulas(law, subject.kind):
+        why = _why_not(formula, lab)
+        if why:
+            whys.append(why)
+            continue
+        calls = calls or _calls(subject, lab)
+        if not hasattr(calls, formula.call):
+            continue
+        try:
+            for found in _at_all_lengths(formula, calls, subject, lab):
+                said.add(formula.call)
+                yield found
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
+            if lab.session.refused is not None or isinstance(error, NoMeaning):
+                raise
+            refused.setdefault(formula.call, error)
+    for call, raised in refused.items():
+        if call not in said:
+            raise raised
+    if not said:
+        raise NotAsked(whys[0] if whys else "the law says nothing of this code")
+
+
+@apart
+def _why_not(formula: Formula, lab: Lab) -> str:
+    """Why a formula is not asked of the code as it came; each reason is looked for once."""
+    place = id(formula)
+    if place not in lab.whys:
+        lab.whys[place] = no_formula(formula, lab.given, named=lab.wanted)
+        lab.session.refused = None
+    return lab.whys[place]
+
+
+def _at_all_lengths(
+    formula: Formula, calls: Calls, subject: Any, lab: Lab
+) -> Iterator[Sides]:  # fmt: skip
+    for sizes in ({}, *formula.sizes):
+        lengths = {**_lengths(subject), **sizes}
+        try:
+            found = _equations(formula, calls, subject, lab, lengths)
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+            many = {*lengths} & _letters(formula)
+            if (
+                lab.session.refused is not None
+                or not {"n", "r"} <= many
+                or (lengths["n"] == lengths["r"] or formula.call != "attend")
+            ):
+                raise
+            # code of as many queries as keys
+            found = _equations(formula, calls, subject, lab, {**lengths, "r": lengths["n"]})
+        yield from found
+        _above_zero(formula, calls, subject, lab, lengths)
+
+
+def _letters(formula: Formula) -> set[str]:
+    return {c for told in formula.given.values() for c in told.split()[1:]}
+
+
+def _equations(
+    formula: Formula, calls: Calls, subject: Any, lab: Lab, lengths: Mapping[str, int]
+) -> list[Sides]:
+    values = {name: _drawn(told, subject, lab, lengths) for name, told in formula.given.items()}
+    told = {name: _shown(value) for name, value in values.items()}
+    inputs = {**_words(formula, lengths), **{k: v for k, v in told.items() if v is not None}}
+    left, right = formula.equations(calls, **values)
+    pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
+    names = formula.names or (("the left side", "the right side"),)
+    given = not formula.of_sizes
+    return [
+        Sides((names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs,
+              given=given)
+        for k, (here, there) in enumerate(pairs)
+    ]  # fmt: skip
+
+
+def _above_zero(formula: Formula, calls: Calls, subject: Any, lab: Lab, at: dict[str, int]) -> None:
+    """Raise ``NotAsked`` where what should be above 0 is not: equations of zeros say nothing."""
+    if formula.positive is None:
+        return
+    values = {name: _drawn(told, subject, lab, at) for name, told in formula.given.items()}
+    if not bool((numbers_of(formula.positive(calls, **values)) > 0).all()):
+        raise NotAsked(VANISHES)
+
+
+def _shown(value: Any) -> Any:
+    """What a witness says of what was given: positions, orders and steps, no random numbers."""
+    if isinstance(value, int):
+        return value
+    numbers = numbers_of(value)
+    return None if numbers.is_floating_point() else numbers.tolist()
+
+
+def _words(formula: Formula, lengths: Mapping[str, int]) -> dict[str, Any]:
+    """The lengths, of each letter; of a bias how many tokens there are."""
+    if formula.kind == "bias":
+        return {"tokens": lengths["n"] + lengths["r"]}
+    shapes = [told.split()[1:] for told in formula.given.values() if told.startswith("real ")]
+    return {"shapes": [[lengths[c] for c in letters] for letters in shapes]}
+
+
+def _lengths(subject: Subject) -> dict[str, int]:
+    """The length of each letter."""
+    found = dict(LENGTHS)
+    if isinstance(subject, Rotary):
+        H, D = subject.heads, subject.width
+        return {**found, **TURNED, "H": H, "D": D, "E": D, "F": H * D}
+    if isinstance(subject, Attention):
+        return {**found, "H": subject.heads, "G": subject.groups, "D": subject.width or 4,
+                "E": subject.embed}  # fmt: skip
+    if isinstance(subject, (Additive, Layer)):
+        return {
+            **found,
+            "n": 4,
+            "E": subject.width if isinstance(subject, Additive) else subject.embed,
+        }
+    return found
+
+
+def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:
+    """What is given of this kind and of these axes."""
+    kind, *letters = told.split()
+    shape = [lengths[c] for c in letters]
+    if kind == "real":
+        if "E" in letters and not lengths["E"]:
+            raise NotAsked("how wide a token is, is not known")
+        return lab.numbers(*shape)
+    if kind == "permutation":
+        return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
+    if kind == "padding":
+        return torch.arange(shape[1]) < shape[1] - 1 - torch.arange(shape[0])[:, None] % 2
+    if kind == "keep":
+        return (torch.arange(shape[1]) + 2 * torch.arange(shape[0])[:, None]) % 4 != 1
+    span = min(SPAN, (subject.most - subject.first) // 2) if isinstance(subject, Rotary) else SPAN
+    if span < 2:
+        raise NotAsked(f"the code has positions {subject.first} to {subject.most} only")
+    if kind == "step":
+        return min(SHIFT, span)
+    axes = getattr(subject, "axes", 0) if kind in ("position", "shift") else 0
+    if kind == "shift":
+        drawn = lab.whole_numbers(min(SHIFT, span), *[axes] * bool(axes), first=1)
+    else:
+        shape += [axes] * bool(axes)
+        drawn = lab.whole_numbers(subject.first + span, *shape, first=subject.first)
+        if shape[1] > 1:  # not all at one place
+            drawn[0, 1] = (drawn[0, 0] - subject.first + 1) % (span + 1) + subject.first
+    return lab.positions(drawn)
+
+
+def _whole(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The call, given tensors that lie in one piece of memory."""
+    return lambda *given: call(
+        *(x.contiguous() if isinstance(x, Tensor) else x for x in given)
+    )  # fmt: skip
+
+
+def _calls(subject: Any, lab: Lab) -> Calls:
+    """The calls of some code, and its plain numbers, as laws use them."""
+    known = plain_of(subject)
+    if isinstance(subject, Rotary):
+        return called(_rotary(subject, lab), **known)
+    if isinstance(subject, Attention):
+        return called(_attention(subject, lab), **known)
+    if isinstance(subject, Bias):
+        return called({} if subject.bias is None else {"biased": _biased(subject.bias)}, **known)
+    if isinstance(subject, Additive):
+        return called({"added": _added(subject, lab)}, **known)
+    return called({"call": _whole(subject.call)} if isinstance(subject, Layer) else {}, **known)
+
+
+def _rotary(subject: Rotary, lab: Lab) -> dict[str, Any]:
+    found: dict[str, Any] = {"turn": _whole(subject.turn)}
+    if subject.key is not None:
+        found["key"] = _whole(subject.key)
+    found["in_order"] = _in_order(subject, lab, False)
+    found["key_in_order"] = _in_order(subject, lab, True)
+    if subject.axes:
+        found["one_axis"] = _of_one_axis(subject.turn)
+    for name in ("all_three", "shift", "convert"):
+        if getattr(subject, name) is not None:
+            found[name] = _whole(getattr(subject, name))
+    if subject.evict is not None:
+        found["evict"] = _evicting(subject.evict, lab)
+    other = subject.converts_to
+    if other is not None:
+        found["converted"] = (_whole(other.turn), _whole(other.turn_key))
+    if subject.paths:
+        found["turned_paths"] = [_whole(path) for path in subject.paths.values()]
+    return found
+
+
+def _in_order(subject: Rotary, lab: Lab, key: bool) -> Callable[..., Any]:
+    """The turning with the channels in their order, which is read where a law asks for it."""
+    turn = _whole(subject.turn_key if key else subject.turn)
+    read: list[list[int] | None] = []
+
+    def turned(x: Tensor, positions: Tensor) -> Any:
+        if not read:
+            read.append(channel_order(subject, key, lab.followed, numbers_of))
+        found = turn(x, positions)
+        return found if read[0] is None else found[..., read[0]]
+
+    return turned
+
+
+def _of_one_axis(turn: Callable[..., Any]) -> Callable[..., Any]:
+    def turned(x: Tensor, positions: Tensor) -> Any:
+        try:
+            return turn(x, positions)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            told = f"it takes no positions of one axis ({type(error).__name__})"
+            raise NotAsked(told) from error
+
+    return turned
+
+
+def _evicting(evict: Callable[..., Any], lab: Lab) -> Callable[..., Any]:
+    def evicted(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        kept, raw, places = evict(keys)
+        at = numbers_of(places).long()
+        return kept, raw, lab.positions(at.expand(len(keys), *at.shape[-1:]).contiguous())
+
+    return evicted
+
+
+def _attention(subject: Attention, lab: Lab) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in ("layer", "hide", "step", "documents", "whole_layer"):
+        if getattr(subject, name) is not None:
+            found[name] = _whole(getattr(subject, name))
+    if subject.layer is not None and subject.paths and subject.attend is None:
+        found["layer_paths"] = [_whole(path) for path in subject.paths.values()]
+    attend = subject.attend
+    if attend is None:
+        return found
+    found["attend"] = _under(attend, lambda _: None)
+    if subject.paths:
+        found["attended_paths"] = [_under(p, lambda _: None) for p in subject.paths.values()]
+    if subject.masks:
+        hides = torch.tensor(-torch.inf, dtype=lab.dtype)
+        as_numbers = {"bool": lambda seen: seen, "float": lambda seen: torch.where(seen, 0, hides)}
+        found["attend_masked"] = [_under(attend, as_numbers[name]) for name in subject.masks]
+    return found
+
+
+def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Attention under a mask that is made of truth values, or under none."""
+    call = _whole(attend)
+    return lambda q, k, v, seen=None: call(q, k, v, mask(seen))
+
+
+def _biased(bias: Callable[[int, int], Tensor]) -> Callable[..., Any]:
+    def biased(x: Tensor, y: Tensor) -> Tensor:
+        try:
+            found = bias(x.shape[0], y.shape[0])
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
+            told = f"{type(error).__name__} with {y.shape[0]} keys"
+            raise NotAsked(f"the code makes the bias of one length ({told})") from error
+        if not isinstance(found, Duck):
+            raise NoMeaning(PLAIN_BIAS)
+        numbers = numbers_of(found)
+        if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
+            told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
+            raise NotAsked(f"{told}: of that the law says nothing")
+        return found
+
+    return biased
+
+
+def _added(subject: Additive, lab: Lab) -> Callable[..., Any]:
+    def added(x: Tensor) -> Any:
+        found = subject.added(x.contiguous())
+        if not bool(numbers_of(x).any()) and lab.session.angles == 0:
+            raise NoMeaning(ANGLES)  # the table alone is asked for
+        return found
+
+    return added

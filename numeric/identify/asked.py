@@ -1,0 +1,99 @@
+"""Whether the formula of a law says something of some code, and what laws read off the code.
+
+A formula may speak of less than its law, or of other code; a run of the code shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import Formula
+
+from ..probes.attention_weights import no_multiple, no_order, no_softmax
+from ..probes.base import Draw
+from ..probes.rotary_matrices import order_of
+from ..programs.asked import NO_MASK, declared_of, not_asked
+from ..programs.declared import DeclaredAttention
+from ..programs.subjects import Bias, Rotary, Subject
+
+__all__ = ["channel_order", "no_formula", "plain_of"]
+
+UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
+
+
+def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> str:
+    """Why the formula of a law says nothing of this code, or more than the law; "" where it does.
+
+    A run of the code shows what weights are that need not add up to one, scores to which no vector
+    adds one number, and keys that have an order where nothing is declared.
+    """
+    why = not_asked(formula.id, subject, named=named)
+    if why:
+        return why
+    declared = declared_of(subject)
+    if formula.id == "step-by-step" and not declared.causal:
+        return "it is not declared causal: the past may see what comes later"
+    if formula.id == "alignment":
+        return NO_MASK if not declared.causal else _not_at_the_end(declared)
+    if formula.kind == "mask":
+        return _whole_past(declared)
+    if formula.id == "order-of-keys" and not named:
+        return _run(no_order, subject)
+    if formula.id == "rows-sum-to-one":
+        return _run(no_softmax, subject)
+    if formula.id == "shift-of-scores":
+        return _run(no_multiple, subject) or _run(no_softmax, subject)
+    return ""
+
+
+def _not_at_the_end(declared: DeclaredAttention) -> str:
+    at_end = declared.alignment == "end"
+    return "" if at_end else "it is not declared that the last query stands at the last key"
+
+
+def _whole_past(declared: DeclaredAttention) -> str:
+    """A formula says of a mask that it shows the whole past, the last query at the last key."""
+    if not declared.causal:
+        return NO_MASK
+    return "the mask is declared to have a window" if declared.window else _not_at_the_end(declared)
+
+
+def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
+    """What a run of the code says against asking, "" where it cannot be run so."""
+    try:
+        return why_not(subject, Draw())
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ""
+
+
+def channel_order(
+    subject: Rotary,
+    key: bool = False,
+    given: Callable[[Tensor], Tensor] = lambda x: x,
+    numbers: Callable[[Any], Tensor] = lambda found: found,
+) -> list[int] | None:
+    """Where each channel comes back at position 0, if that is another order; else None.
+
+    Scores do not see a fixed order of the channels, the same for queries and keys.  ``given`` are
+    vectors and positions as a method gives them to the code, and ``numbers`` what comes back.
+    """
+    if subject.first > 0:
+        return None
+    unit = torch.eye(subject.width).expand(1, subject.heads, -1, -1).contiguous()
+    at = torch.zeros(1, subject.width, *[subject.axes] * bool(subject.axes), dtype=torch.int64)
+    turn = subject.turn_key if key else subject.turn
+    with torch.no_grad():
+        zero = numbers(turn(given(unit), given(at if subject.whole else at.float())))[0].double()
+    order = order_of(zero, subject.width * UNIT)
+    return None if order is None else order.tolist()
+
+
+def plain_of(subject: Subject) -> dict[str, Any]:
+    """The numbers of some code that laws use."""
+    names = ("first", "heads", "groups", "axes", "causal", "values_turn")
+    found = {name: getattr(subject, name) for name in names if hasattr(subject, name)}
+    return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}

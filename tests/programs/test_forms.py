@@ -1,0 +1,163 @@
+"""The call of rotary code is guessed as a line that can be passed back, or shown to be unclear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.signature import SignatureError, parse
+from attnproof.programs.subject import adapted_as, subject_of
+from tests.numeric.adapting_code import FORMS, turns_as_half, user_file
+from tests.programs.test_calls import both, complex_, halves, in_two_axes
+
+LINES = {
+    "f(x, positions)": "x: B H n D, positions: B n -> x",
+    "f(x, positions), tokens before heads": "x: B n H D, positions: B n -> x",
+    "f(x, positions), no heads": "x: B n D, positions: B n -> x",
+    "f(x, positions), one row": "x: n D, positions: n -> x",
+    "f(q, k, positions) of all rows": "q: B H n D, k: B G n D, pos: n -> q, k",
+    "f(q, k, cos, sin), with a function that makes them":
+        "q: B H n D, k: B G n D, cos: n D/2, sin: n D/2 -> q, k; "
+        "cos, sin from precompute_cos_sin(head_dim = D, max_seq_len = m -> m D/2, m D/2)",
+    "f(q, k, cos, sin, position_ids), with a module of a table":
+        "q: B H n D, k: B G n D, cos: m D/2, sin: m D/2, position_ids: B n -> q, k; "
+        "cos, sin from RotaryTable(x: B m D tokens, seq_len = m -> m D/2, m D/2)",
+    "f(x, cos, sin) alone": "x: B H n D, cos: n D/2, sin: n D/2 -> x",
+    "f(x, freqs_cis), complex":
+        "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk; "
+        "freqs_cis from precompute_freqs_cis(dim = D, end = m -> m D/2)",
+    "a module with a table, f(x, input_pos=None), tokens before heads":
+        "x: B n H D, input_pos: B n -> x",
+    "positions that must not be integers": "x: B H n D, pos: B n -> x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_the_line_that_is_guessed_is_a_call_that_can_be_told(form: str, tmp_path: Path) -> None:
+    code = user_file(tmp_path, FORMS[form]).rope
+    guessed = adapted_as(code, "", kind="rotary")
+    turns_as_half(guessed)
+    assert f"called as --call '{LINES[form]}'" in guessed.adapted
+    assert str(parse(LINES[form])) == LINES[form]
+    told = subject_of(code, LINES[form], "rotary")
+    turns_as_half(told)
+    assert isinstance(guessed, Rotary)
+    assert isinstance(told, Rotary)
+    same = ("width", "axes", "whole", "most", "any_width", "given", "heads")
+    assert [getattr(guessed, f) for f in same] == [getattr(told, f) for f in same]
+    assert (guessed.cosines is None) == ("cos, sin from" not in LINES[form])
+    assert guessed.make is not None
+    turns_as_half(guessed.make())
+
+
+def test_a_module_of_another_width_is_called_with_it(tmp_path: Path) -> None:
+    form = "a module with a table, f(x, input_pos=None), tokens before heads"
+    found = adapted_as(user_file(tmp_path, FORMS[form]).rope, "", kind="rotary")
+    assert isinstance(found, Rotary)
+    assert found.make is not None
+    assert found.most == 64
+    assert found.make(width=24).width == 24
+    turns_as_half(found.make(base=70.0, width=24), 70.0)
+
+
+def stacked(x: Tensor, rope_cache: Tensor) -> Tensor:
+    cos, sin = (torch.cat((part, part), -1)[:, None] for part in rope_cache.unbind(-1))
+    return x * cos + halves(x) * sin
+
+
+@pytest.mark.parametrize(("code", "line"), [
+    (both, "q: B H n D, k: B G n D, cos: B n D, sin: B n D -> q, k"),
+    (complex_, "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk"),
+    (stacked, "x: B H n D, rope_cache: B n D/2 2 cos_sin -> x"),
+])  # fmt: skip
+def test_tables_made_here_are_said(code: Callable[..., Any], line: str) -> None:
+    found = adapted_as(code, "", kind="rotary")
+    assert f"called as --call '{line}'" in found.adapted
+    assert "made here" in found.given["angles"]
+
+
+def test_each_coordinate_of_a_position_counts() -> None:
+    def code(x: Tensor, coords: Tensor) -> Tensor:
+        return in_two_axes(x, coords)
+
+    found = adapted_as(code, "", kind="rotary")
+    assert isinstance(found, Rotary)
+    assert found.axes == 2
+    assert "x: B H n D, coords: 2 n -> x" in found.adapted
+
+
+def test_positions_that_must_not_be_integers_are_none() -> None:
+    def code(x: Tensor, positions: Tensor) -> Tensor:
+        angle = torch.matmul(positions[..., None], torch.tensor([[1.0, 0.1, 0.01, 0.001]]))
+        return x * torch.cat((angle, angle), -1).cos() + halves(x) * angle.repeat(1, 2).sin()
+
+    found = adapted_as(code, "", kind="rotary", width=8)
+    assert isinstance(found, Rotary)
+    assert not found.whole
+    assert "x: B H n D, positions: n coordinates -> x" in found.adapted
+
+
+def scaled(x: Tensor, positions: Tensor) -> Tensor:
+    """It takes heads before tokens and tokens before heads, and does something else to each."""
+    by_rows = positions.dim() == 2
+    angle = positions[..., None, None] * torch.ones(x.shape[-1] // 2) * (0.1 if by_rows else 0.2)
+    angle = torch.cat((angle, angle), -1)
+    return x * angle.cos() + halves(x) * angle.sin()
+
+
+def test_two_lines_of_different_meaning_are_both_shown() -> None:
+    with pytest.raises(SignatureError, match="do not mean the same") as error:
+        adapted_as(scaled, "", kind="rotary")
+    told = str(error.value)
+    assert "--call 'x: B n H D, positions: B n -> x'" in told
+    assert "--call 'x: B n H D, positions: n -> x'" in told
+
+
+TWO_TABLES = """
+    def precompute_short(dim, end):
+        angle = angles(torch.arange(end), dim)
+        return angle.cos(), angle.sin()
+
+    def {name}(dim, end):
+        angle = angles(torch.arange(end), dim, 500000.0)
+        return angle.cos(), angle.sin()
+
+    def rope(q, k, cos, sin):
+        return turn_half(q, cos, sin), turn_half(k, cos, sin)
+"""
+
+
+def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
+    tmp_path: Path,
+) -> None:
+    file = user_file(tmp_path, TWO_TABLES.format(name="precompute_long"))
+    with pytest.raises(SignatureError, match=r"from precompute_short.*from precompute_long"):
+        adapted_as(file.rope, "", kind="rotary")
+    file = user_file(tmp_path, TWO_TABLES.format(name="something_else"))
+    turns_as_half(adapted_as(file.rope, "", kind="rotary"))
+
+
+@pytest.mark.parametrize(("tail", "why"), [
+    ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
+    ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
+    ("; cos, sin from tables(n = m -> m D)", "wanted 2 back of tables"),
+    ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
+])  # fmt: skip
+def test_a_source_that_is_none_is_told(tail: str, why: str) -> None:
+    with pytest.raises(SignatureError, match=why):
+        subject_of(both, f"q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, k{tail}")
+
+
+@pytest.mark.parametrize("model", ["llama", "cohere", "esm", "gpt_oss", "hunyuan_vl"])
+def test_the_functions_of_transformers_are_called_as_their_models_call_them(model: str) -> None:
+    name = f"transformers.models.{model}.modeling_{model}"
+    found = adapted_as(pytest.importorskip(name).apply_rotary_pos_emb, "")
+    width = "D/2" if model == "gpt_oss" else "D"
+    line = f"q: B H n D, k: B G n D, cos: B n {width}, sin: B n {width} -> q, k"
+    assert line in found.adapted

@@ -1,0 +1,178 @@
+"""Laws of attention code and of layers: attend(q, k, v), layer(x) and call(x) on tokens x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .law import TOKENS, Law, Sides
+
+__all__ = ["LAWS"]
+
+QUERIES, KEYS = "real B H r D", "real B G n D"
+
+PERMUTATION = Law(
+    "permutation",
+    "attention layer",
+    "structure",
+    "tokens permuted give the outputs permuted",
+    always=False,
+)
+ORDER_OF_KEYS = Law(
+    "order-of-keys",
+    "attention",
+    "structure",
+    "keys and values permuted together give the same output",
+)
+SUM_TO_ONE = Law(
+    "rows-sum-to-one",
+    "attention",
+    "structure",
+    "equal values give that value: the weights of every query add up to 1",
+)
+SHIFT_OF_SCORES = Law(
+    "shift-of-scores",
+    "attention",
+    "structure",
+    "a number added to all scores of a query changes nothing, and large scores give no NaN",
+)
+GROUPS = Law(
+    "groups-of-heads",
+    "attention",
+    "structure",
+    "with fewer key heads than query heads each is repeated for the heads of its group",
+)
+HEADS_APART = Law(
+    "heads-apart",
+    "attention",
+    "structure",
+    "a head reads its own queries, keys and values only",
+)
+TRANSLATION = Law(
+    "translation",
+    "attention",
+    "structure",
+    "the same tokens further along give the same output, where the layer is relative",
+)
+SCALE = Law(
+    "scale-as-declared",
+    "attention",
+    "declared",
+    "the logarithm of the ratio of two weights is the scale times the gap of the scores",
+)
+
+PERMUTED = (("tokens permuted", "the outputs permuted"),)
+
+
+@PERMUTATION.of("layer", "call", names=PERMUTED, x=TOKENS, sigma="permutation n")
+def call_permutation(f: Any, x: Any, sigma: Any) -> Sides:
+    """Tokens permuted before are permuted after."""
+    return f.call(x[:, sigma]), f.call(x)[:, sigma]
+
+
+@PERMUTATION.of("attention", "layer", names=PERMUTED, x=TOKENS, sigma="permutation n")
+def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
+    """Tokens permuted before are permuted after."""
+    return f.layer(x[:, sigma]), f.layer(x)[:, sigma]
+
+
+@PERMUTATION.of(
+    "attention", "attend", names=PERMUTED, q="real B H n D", k=KEYS, v=KEYS, sigma="permutation n"
+)
+def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
+    """Queries, keys and values permuted together before are outputs permuted after."""
+    return f.attend(*(a[:, :, sigma] for a in (q, k, v))), f.attend(q, k, v)[:, :, sigma]
+
+
+@ORDER_OF_KEYS.of(
+    "attention", "attend", names=(("keys and values permuted", "as they are"),), q=QUERIES, k=KEYS,
+    v=KEYS, sigma="permutation n",
+)  # fmt: skip
+def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
+    """Keys and values permuted together change nothing."""
+    return f.attend(q, k[:, :, sigma], v[:, :, sigma]), f.attend(q, k, v)
+
+
+@SUM_TO_ONE.of(
+    "attention", "attend", names=(("equal values", "that value"),), sizes=({"r": 5, "n": 5},),
+    q=QUERIES, k=KEYS, c="real B D",
+)  # fmt: skip
+def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
+    """Equal values give that value, here one for all heads."""
+    xp = array_namespace(q)
+    one = c[:, None, None]
+    return f.attend(q, k, xp.broadcast_to(one, k.shape)), xp.broadcast_to(one, q.shape)
+
+
+@SHIFT_OF_SCORES.of(
+    "attention", "attend", names=(("one vector added to all keys", "the keys as they are"),),
+    sizes=({"r": 5, "n": 5},), unsaid="large scores give no NaN", q=QUERIES, k=KEYS, v=KEYS,
+    c="real B G D",
+)  # fmt: skip
+def shift_of_scores(f: Any, q: Any, k: Any, v: Any, c: Any) -> Sides:
+    """One vector c added to all keys adds q·c to all scores of q, and changes nothing."""
+    return f.attend(q, k + c[:, :, None], v), f.attend(q, k, v)
+
+
+@GROUPS.of(
+    "attention", "attend",
+    names=(("heads of a group", "the same, other keys and values in the other groups"),),
+    sizes=({"r": 5, "n": 5},), unsaid="heads of a group use its keys alike", q=QUERIES, k=KEYS,
+    v=KEYS, k2=KEYS, v2=KEYS,
+)  # fmt: skip
+def groups_of_heads(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any) -> Sides:
+    """The H/G heads of each group read its keys and values, and no others.
+
+    Of one group this says nothing.
+    """
+    if f.groups < 2:
+        return [], []
+    found, often = f.attend(q, k, v), f.heads // f.groups
+    left, right = [], []
+    for group in range(f.groups):
+        heads = slice(group * often, (group + 1) * often)
+        left.append(found[:, heads])
+        right.append(f.attend(q, _one_of(k, k2, group), _one_of(v, v2, group))[:, heads])
+    return left, right
+
+
+def _one_of(own: Any, others: Any, place: int) -> Any:
+    """One head, between others."""
+    parts = (others[:, :place], own[:, place : place + 1], others[:, place + 1 :])
+    return array_namespace(own).concat(parts, axis=1)
+
+
+@HEADS_APART.of(
+    "attention", "attend", names=(("a head", "the same, all other heads changed"),),
+    sizes=({"r": 5, "n": 5},), unsaid="other numbers of heads", q=QUERIES, k=KEYS, v=KEYS,
+    q2=QUERIES, k2=KEYS, v2=KEYS,
+)  # fmt: skip
+def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
+    """Each head is what it is beside other queries; and keys and values, where each has its own.
+
+    Of one head this says nothing.
+    """
+    if f.heads < 2:
+        return [], []
+    found = f.attend(q, k, v)
+    left, right = [], []
+    for head in range(f.heads):
+        keys = [_one_of(k, k2, head), _one_of(v, v2, head)] if f.groups == f.heads else [k, v]
+        left.append(found[:, head : head + 1])
+        right.append(f.attend(_one_of(q, q2, head), *keys)[:, head : head + 1])
+    return left, right
+
+
+@TRANSLATION.of(
+    "attention", "whole_layer", names=(("from place 0", "from a later place"),), x=TOKENS, s="step"
+)
+def translation(f: Any, x: Any, s: Any) -> Sides:
+    """layer(x from place 0) = layer(x from place s)."""
+    return f.whole_layer(x, 0), f.whole_layer(x, s)
+
+
+LAWS = (
+    PERMUTATION, ORDER_OF_KEYS, SUM_TO_ONE, SHIFT_OF_SCORES, GROUPS, HEADS_APART, TRANSLATION,
+    SCALE,
+)  # fmt: skip

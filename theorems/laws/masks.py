@@ -1,0 +1,200 @@
+"""Laws of masks, and of attention under one: which keys a query sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .law import TOKENS, Law, Sides
+
+__all__ = ["LAWS"]
+
+QUERIES, KEYS = "real B H r D", "real B G n D"
+
+CAUSAL = Law(
+    "causal",
+    "attention mask layer",
+    "masks",
+    "no output depends on a later token, by value and by gradient",
+    always=False,
+)
+PAST = Law(
+    "past-is-used",
+    "attention mask",
+    "masks",
+    "every earlier token that should be seen has an influence",
+    always=False,
+)
+ALIGNMENT = Law(
+    "alignment",
+    "attention mask",
+    "masks",
+    "with fewer queries than keys the last query sees all that the declaration says",
+)
+HIDDEN = Law(
+    "hidden-keys-do-nothing",
+    "attention",
+    "masks",
+    "keys that are hidden have no influence, however large the numbers in them (inf "
+    "and NaN are told)",
+)
+DOCUMENTS = Law(
+    "documents-apart",
+    "attention",
+    "masks",
+    "documents packed into one row do not see each other",
+)
+
+LEFT_OUT = (("the first outputs", "the same, later tokens left out"),)
+CHANGED = (("the first outputs", "the same, later tokens changed"),)
+PART = "later tokens may be left out"
+
+
+@CAUSAL.of("attention", "layer", names=LEFT_OUT, sizes=({"n": 1},), x=TOKENS, y="real B r E")
+def causal_layer(f: Any, x: Any, y: Any) -> Sides:
+    """Tokens that come later change nothing of what came before."""
+    return _first(f.layer, x, y), f.layer(x)
+
+
+def _first(call: Any, x: Any, later: Any) -> Any:
+    return call(array_namespace(x).concat((x, later), axis=1))[:, : x.shape[1]]
+
+
+@CAUSAL.of(
+    "attention", "layer", names=CHANGED, sizes=({"n": 1},), unsaid=PART, x=TOKENS, y="real B r E",
+    z="real B r E",
+)  # fmt: skip
+def causal_layer_changed(f: Any, x: Any, y: Any, z: Any) -> Sides:
+    """Other tokens later change nothing of what came before."""
+    return _first(f.layer, x, y), _first(f.layer, x, z)
+
+
+@CAUSAL.of(
+    "layer", "call", names=LEFT_OUT, sizes=({"n": 1},), x=TOKENS, y="real B r E",
+)  # fmt: skip
+def causal_call(f: Any, x: Any, y: Any) -> Sides:
+    """Tokens that come later change nothing of what came before."""
+    return _first(f.call, x, y), f.call(x)
+
+
+@CAUSAL.of(
+    "layer", "call", names=CHANGED, sizes=({"n": 1},), unsaid=PART, x=TOKENS, y="real B r E",
+    z="real B r E",
+)  # fmt: skip
+def causal_call_changed(f: Any, x: Any, y: Any, z: Any) -> Sides:
+    """Other tokens later change nothing of what came before."""
+    return _first(f.call, x, y), _first(f.call, x, z)
+
+
+SQUARE: dict[str, Any] = {
+    "q": "real B H n D", "k": KEYS, "v": KEYS, "q2": "real B H m D", "k2": "real B G m D",
+    "v2": "real B G m D",
+}  # fmt: skip
+
+
+@CAUSAL.of("attention", "attend", names=LEFT_OUT, sizes=({"n": 1},), **SQUARE)
+def causal_attend(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
+    """Keys and values that come later change nothing of what came before."""
+    xp = array_namespace(q)
+    n = q.shape[2]
+    longer = (xp.concat(pair, axis=2) for pair in ((q, q2), (k, k2), (v, v2)))
+    return f.attend(*longer)[:, :, :n], f.attend(q, k, v)
+
+
+@CAUSAL.of(
+    "attention", "attend", names=CHANGED, sizes=({"n": 1},), unsaid=PART, k3="real B G m D",
+    v3="real B G m D", **SQUARE,
+)  # fmt: skip
+def causal_attend_changed(
+    f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, k3: Any, v3: Any
+) -> Sides:
+    """Other keys and values later change nothing of what came before."""
+    xp, n = array_namespace(q), q.shape[2]
+    whole = xp.concat((q, q2), axis=2)
+    one, other = (
+        f.attend(whole, xp.concat((k, a), axis=2), xp.concat((v, b), axis=2))
+        for a, b in ((k2, v2), (k3, v3))
+    )
+    return one[:, :, :n], other[:, :, :n]
+
+
+@PAST.of("mask", "masked", of_sizes=True, x="real r", y="real n")
+@CAUSAL.of("mask", "masked", of_sizes=True, x="real r", y="real n")
+def causal_mask(f: Any, x: Any, y: Any) -> Sides:
+    """A query sees a key if and only if it is not after it; the last ones stand together."""
+    xp = array_namespace(x)
+    queries, keys = x.shape[0], y.shape[0]
+    visible = f.visible(x, y)
+    past = xp.arange(keys)[None, :] - xp.arange(queries)[:, None] <= keys - queries
+    return visible, xp.broadcast_to(xp.where(past, 1, 0), visible.shape)
+
+
+@ALIGNMENT.of(
+    "attention", "attend", names=(("the last queries alone", "the last of all"),),
+    sizes=({"n": 1, "m": 4},), unsaid="what the last of as many queries as keys sees", **SQUARE,
+)  # fmt: skip
+def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
+    """The last queries alone read what they read after the others."""
+    xp = array_namespace(q)
+    before, keys, values = (xp.concat(pair, axis=2) for pair in ((q2, q), (k2, k), (v2, v)))
+    return f.attend(q, keys, values), f.attend(before, keys, values)[:, :, q2.shape[2] :]
+
+
+@HIDDEN.of(
+    "attention", "hide", names=(("padded", "the same, other tokens in the padding"),),
+    unsaid="infinite numbers and NaN", x=TOKENS, y=TOKENS, keep="padding B n",
+)  # fmt: skip
+def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
+    """Other tokens where a row is padded change nothing of those that count."""
+    xp, kept = array_namespace(x), keep[..., None]
+    one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
+    return xp.where(kept, one, 0 * one), xp.where(kept, other, 0 * one)
+
+
+@HIDDEN.of(
+    "attention", "attend_masked", names=(("hidden keys", "the same, other numbers in them"),),
+    sizes=({"r": 5, "n": 5},), unsaid="infinite numbers and NaN", q=QUERIES, k=KEYS, v=KEYS,
+    k2=KEYS, v2=KEYS, keep="keep B n",
+)  # fmt: skip
+def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
+    """Other numbers in keys that a mask hides, and in their values, change nothing."""
+    xp, shown = array_namespace(q), keep[:, None, :, None]
+    rows = xp.broadcast_to(keep[:, None, None, :], (q.shape[0], 1, q.shape[2], k.shape[2]))
+    other = xp.where(shown, k, k2), xp.where(shown, v, v2)
+    calls = f.attend_masked
+    return [call(q, k, v, rows) for call in calls], [call(q, *other, rows) for call in calls]
+
+
+@DOCUMENTS.of(
+    "attention", "documents", unsaid="documents of other lengths", x="real B n E",
+    names=(("a document in its row", "the document alone"),),
+)  # fmt: skip
+def documents_apart(f: Any, x: Any) -> Sides:
+    """Each of two documents in a row is what it is alone, with ids that start at 0 again."""
+    xp, cut = array_namespace(x), 2
+    first, second = xp.arange(cut), xp.arange(x.shape[1] - cut)
+
+    def rows(ids: Any) -> Any:
+        return xp.stack([ids] * x.shape[0], axis=0)
+
+    packed = f.documents(x, rows(xp.concat((first, second), axis=0)))
+    alone = [f.documents(x[:, :cut], rows(first)), f.documents(x[:, cut:], rows(second))]
+    return [packed[:, :cut], packed[:, cut:]], alone
+
+
+LAWS = (
+    CAUSAL,
+    PAST,
+    Law("window-as-declared", "attention mask", "masks",
+        "a query sees exactly as many keys as the window declares", always=False),
+    ALIGNMENT,
+    HIDDEN,
+    Law("mask-adds", "attention", "masks",
+        "a mask of numbers adds exactly these to the scores"),
+    Law("true-means-visible", "attention mask", "masks",
+        "a mask of truth values hides what it says it hides"),
+    Law("hidden-rows", "attention", "masks",
+        "a query that sees no key reads zeros or what is declared, and never NaN"),
+    DOCUMENTS,
+)  # fmt: skip

@@ -1,0 +1,368 @@
+"""Laws of rotary code: turn(x, p) turns vectors x at positions p, key(x, p) does it to keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .law import VECTORS, Law, Sides, each_alone
+
+__all__ = ["LAWS"]
+
+RELATIVE = Law(
+    "relative",
+    "rotary",
+    "structure",
+    "the product of a turned query and a turned key depends on the offset of their positions alone",
+)
+NORM = Law(
+    "norm",
+    "rotary",
+    "structure",
+    "turning multiplies every length by one number, the same at every position",
+)
+COMPOSITION = Law(
+    "composition", "rotary", "structure", "turning by m and then by n is turning by m + n"
+)
+LINEAR = Law("linear", "rotary", "structure", "turning is linear in the vector")
+IDENTITY = Law(
+    "identity-at-zero",
+    "rotary",
+    "structure",
+    "at position 0 a vector stays, but for a common factor and a fixed order of channels",
+)
+HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head turns in the same way")
+FOLLOWS_IDS = Law(
+    "follows-its-ids",
+    "rotary",
+    "structure",
+    "tokens permuted together with their position ids give the results permuted; each "
+    "row has its own ids",
+)
+EQUAL_AXES = Law(
+    "equal-axes-are-one",
+    "rotary",
+    "structure",
+    "a position whose coordinates are all p gives what position p gives on one axis",
+    always=False,
+)
+TURNED_ONCE = Law(
+    "turned-once",
+    "rotary",
+    "structure",
+    "queries, keys (and values, where they turn) are each turned exactly once",
+)
+SHIFT_OF_KEYS = Law(
+    "shift-of-cached-keys",
+    "rotary",
+    "structure",
+    "a turned key shifted by s is the key turned at its position + s",
+)
+CACHE = Law(
+    "cache-keeps-its-positions",
+    "rotary",
+    "structure",
+    "every key in the cache is the raw key turned at the position it is said to have",
+)
+CONVERSION = Law(
+    "conversion-keeps-scores",
+    "rotary",
+    "structure",
+    "projections converted to another layout give the same scores there",
+)
+
+
+def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
+    """turn(q, m + s)·key(k, p + s) = turn(q, m)·key(k, p)."""
+    return f.turn(q, m + s) @ f.key(k, p + s).mT, f.turn(q, m) @ f.key(k, p).mT
+
+
+ALONE = (
+    ("the first tokens among others", "these tokens alone"),
+    ("the last tokens among others", "these tokens alone"),
+)
+
+
+@RELATIVE.of(
+    "rotary", "turn", shown=same_scores, names=(("scores further along", "scores"), *ALONE, *ALONE),
+    q="real B H r D", k=VECTORS, m="position B r", p="position B n", s="shift",
+)  # fmt: skip
+def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
+    """All positions moved by s give the same products, and no vector looks at another position."""
+    left, right = ([side] for side in same_scores(f, q, k, m, p, s))
+    for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
+        parts, wholes = each_alone(turn, [q, m], [k, p], axes=(2, 1))
+        left, right = left + parts, right + wholes
+    return left, right
+
+
+def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
+    """|turn(x, p)|² = |turn(x, o)|², and the same of another token and head."""
+    left, right = _longer_alike(f.turn(x, p), x, f.turn(x, p), x)
+    return [_square(f.turn(x, p)), left], [_square(f.turn(x, o)), right]
+
+
+ONE = (..., None, None, None)
+
+
+def _longer_alike(turned: Any, x: Any, other: Any, y: Any) -> Sides:
+    """|turned|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
+    a, b, c, d = (_square(v) for v in (turned, y, x, other))
+    return a[ONE] * b[None, None, None], c[ONE] * d[None, None, None]
+
+
+LONG = (("|turned x|²·|y|²", "|x|²·|turned y|²"),)
+
+
+@NORM.of(
+    "rotary", "turn", shown=as_long_elsewhere, names=LONG, x=VECTORS, y=VECTORS, p="position B n",
+    o="position B n",
+)  # fmt: skip
+def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
+    """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|², x and y at any two places, heads and rows.
+
+    Where channels that pass keep their length beside others that all become longer, no number is
+    that of all vectors; a witness is looked for with one vector.
+    """
+    return _longer_alike(f.turn(x, p), x, f.turn(y, o), y)
+
+
+def _square(x: Any) -> Any:
+    return array_namespace(x).sum(x * x, axis=-1)
+
+
+def nothing_vanishes(f: Any, x: Any, p: Any, **_: Any) -> Any:
+    """turn(1, 0), where 1 has only ones: no channel becomes 0."""
+    return f.turn(0 * x + 1, _zero(f, p))
+
+
+def _zero(f: Any, p: Any) -> Any:
+    """Position 0, or the first that the code has."""
+    return 0 * p + f.first if f.first else 0 * p
+
+
+@COMPOSITION.of(
+    "rotary", "turn", positive=nothing_vanishes, x=VECTORS, y=VECTORS, m="position B n",
+    p="position B n",
+    names=(("turned by m, then by n", "turned by m + n, then by 0"),
+           ("x at 0, times y", "y at 0, times x")),
+)  # fmt: skip
+def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
+    """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
+
+    At position 0 each channel is multiplied by a number: turn(x, 0)·y = turn(y, 0)·x.  Without that
+    positions that are off by one would pass, for they are off by two on both sides.  That number is
+    above 0: else two turns and one may both give 0.  Of code that has no position 0 its first is
+    counted from, and nothing is known of what it does there.
+    """
+    turn, zero = f.in_order, _zero(f, p)
+    twice, once = turn(turn(x, m), p), turn(turn(x, m + p - f.first if f.first else m + p), zero)
+    if f.first:
+        return twice, once
+    return [twice, turn(x, zero) * y], [once, turn(y, zero) * x]
+
+
+@LINEAR.of(
+    "rotary", "turn", names=(("a·x + y turned", "a·x turned + y turned"),), x=VECTORS, y=VECTORS,
+    a="real", p="position B n",
+)  # fmt: skip
+def linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
+    """turn(a·x + y, p) = a·turn(x, p) + turn(y, p)."""
+    return f.turn(a * x + y, p), a * f.turn(x, p) + f.turn(y, p)
+
+
+@IDENTITY.of(
+    "rotary", "turn", x=VECTORS, y=VECTORS, p="position B n",
+    names=(("x at 0, times y", "y at 0, times x"),
+           ("how far two channels are from one factor", "nothing, or one of them stays")),
+)  # fmt: skip
+def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
+    """turn(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
+
+    The second: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.
+    """
+    a, b = f.in_order(x, 0 * p), f.in_order(y, 0 * p)
+    apart = a[..., None] * y[..., None, :] - x[..., None] * b[..., None, :]
+    longer = (a - x)[..., None] * (b - y)[..., None, :]
+    return [a * y, longer * apart], [b * x, 0 * apart]
+
+
+ALIKE = (
+    ("heads permuted", "the results permuted"),
+    ("the first head beside others", "the first head"),
+)
+
+
+@HEADS_ALIKE.of(
+    "rotary", "turn", names=ALIKE, x=VECTORS, y=VECTORS, p="position B n", sigma="permutation H"
+)
+def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
+    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    return _heads_alike(lambda a: f.turn(a, p), x, y, sigma)
+
+
+def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Sides:
+    plain, own = turn(x), array_namespace(x).concat((x[:, :1], y[:, 1:]), axis=1)
+    return [turn(x[:, sigma]), turn(own)[:, :1]], [plain[:, sigma], plain[:, :1]]
+
+
+@FOLLOWS_IDS.of(
+    "rotary", "turn", x=VECTORS, p="position B n", o="position B n", sigma="permutation n",
+    rho="permutation B",
+    names=(("tokens permuted with their ids", "the results permuted"),
+           ("rows permuted with their ids", "the results permuted"),
+           ("the first row beside other ids", "the first row")),
+)  # fmt: skip
+def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sides:
+    """Tokens, and rows, permuted with their ids before are permuted after.
+
+    The first row does not see the ids of the others; so no row does.
+    """
+    plain, own = f.turn(x, p), array_namespace(x).concat((p[:1], o[1:]), axis=0)
+    moved = [f.turn(x[:, :, sigma], p[:, sigma]), f.turn(x[rho], p[rho]), f.turn(x, own)[:1]]
+    return moved, [plain[:, :, sigma], plain[rho], plain[:1]]
+
+
+@RELATIVE.of(
+    "rotary", "running", names=(("scores further along", "scores"),), q=VECTORS, k=VECTORS,
+    z="real B H r D",
+)  # fmt: skip
+def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
+    """r tokens further along queries and keys have the products they have at the start."""
+    return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
+
+
+def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
+    """r tokens further along vectors are as long as at the start, and all tokens are alike."""
+    left, right = _longer_alike(f.running(x), x, f.running(x), x)
+    return [_square(_later(f, x, z)), left], [_square(f.running(x)), right]
+
+
+@NORM.of(
+    "rotary", "running", shown=as_long_later, names=LONG, x=VECTORS, y=VECTORS, z="real B H r D"
+)
+def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
+    """|x|², r tokens further along, grows as |y|² at the start, at any two places."""
+    return _longer_alike(_later(f, x, z), x, f.running(y), y)
+
+
+def _later(f: Any, x: Any, z: Any) -> Any:
+    """Vectors turned where r others stand before them."""
+    xp = array_namespace(x)
+    return f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
+
+
+@LINEAR.of("rotary", "running", x=VECTORS, y=VECTORS, a="real")
+def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
+    """turn(a·x + y) = a·turn(x) + turn(y)."""
+    return f.running(a * x + y), a * f.running(x) + f.running(y)
+
+
+@HEADS_ALIKE.of("rotary", "running", names=ALIKE, x=VECTORS, y=VECTORS, sigma="permutation H")
+def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
+    """Heads permuted before are heads permuted after, and the first does not see the others."""
+    return _heads_alike(f.running, x, y, sigma)
+
+
+@EQUAL_AXES.of(
+    "rotary", "one_axis", names=(("all coordinates p", "one axis, at p"),), sizes=({"n": 5},),
+    x=VECTORS, p="place B n",
+)  # fmt: skip
+def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
+    """turn(x, (p, …, p)) = turn(x, p)."""
+    return f.turn(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
+
+
+@TURNED_ONCE.of(
+    "rotary", "all_three", q=VECTORS, k=VECTORS, v=VECTORS, p="position B n",
+    names=(("queries", "queries turned once"), ("keys", "keys turned once"),
+           ("values", "values as they are meant to be")),
+)  # fmt: skip
+def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
+    """The three at once are turn(q, p), key(k, p), and v or key(v, p)."""
+    wanted = f.key(v, p) if f.values_turn else v
+    return list(f.all_three(q, k, v, p)), [f.turn(q, p), f.key(k, p), wanted]
+
+
+@SHIFT_OF_KEYS.of(
+    "rotary", "shift", names=(("turned, then shifted by s", "turned at its position + s"),),
+    k=VECTORS, p="position B n", s="step",
+)  # fmt: skip
+def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
+    """shift(key(k, p), s) = key(k, p + s)."""
+    return f.shift(f.key(k, p), s), f.key(k, p + s)
+
+
+@CACHE.of(
+    "rotary", "evict", names=(("keys in the cache", "raw keys turned at their positions"),),
+    k="real B H c D",
+)  # fmt: skip
+def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
+    """kept = key(raw, p) for what the cache has kept, its raw keys and their positions p."""
+    kept, raw, p = f.evict(k)
+    return kept, f.key(raw, p)
+
+
+@CONVERSION.of(
+    "rotary", "convert", names=(("scores before", "scores after conversion"),), x="real B n E",
+    queries="real F E", keys="real F E", p="position B n",
+)  # fmt: skip
+def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> Sides:
+    """The scores of projections are those of the converted ones, each turned in its layout."""
+    turn, key = f.converted
+    other, others = f.convert(queries, keys, f.heads)
+    return (
+        _scores(f, f.turn, f.key, x, queries, keys, p),
+        _scores(f, turn, key, x, other, others, p),
+    )
+
+
+def _scores(
+    f: Any, turn: Callable[..., Any], key: Callable[..., Any], x: Any, queries: Any, keys: Any,
+    p: Any,
+) -> Any:  # fmt: skip
+    xp = array_namespace(x)
+    parts = (xp.reshape(x @ w.mT, (*x.shape[:2], f.heads, -1)) for w in (queries, keys))
+    q, k = (xp.permute_dims(part, (0, 2, 1, 3)) for part in parts)
+    return turn(q, p) @ key(k, p).mT
+
+
+LAWS = (
+    RELATIVE,
+    NORM,
+    COMPOSITION,
+    LINEAR,
+    IDENTITY,
+    HEADS_ALIKE,
+    Law("sees-positions", "rotary additive", "structure",
+        "another position gives another result"),
+    FOLLOWS_IDS,
+    Law("every-axis-matters", "rotary", "structure",
+        "a change of any one coordinate of a position changes the result"),
+    EQUAL_AXES,
+    Law("grid-steps", "rotary", "structure",
+        "one step to the right changes the coordinates in the same way everywhere on any grid"),
+    TURNED_ONCE,
+    SHIFT_OF_KEYS,
+    CACHE,
+    CONVERSION,
+    Law("layout-as-declared", "rotary", "declared", "the channels are paired as declared"),
+    Law("width-as-declared", "rotary", "declared",
+        "as many channels turn as declared, and the others pass through unchanged"),
+    Law("frequencies-as-declared", "rotary additive", "declared",
+        "the frequencies are the declared ladder, within what its format allows"),
+    Law("length-as-declared", "rotary", "declared",
+        "vectors become as much longer as declared, and not more"),
+    Law("follows-its-arguments", "rotary", "declared",
+        "another base, or another scaling, gives other frequencies, and those declared"),
+    Law("odd-widths", "rotary", "declared",
+        "an odd width is refused, or its last channel passes through unchanged"),
+    Law("neighbours-differ", "rotary additive", "precision",
+        "neighbouring positions up to 65536 give different angles"),
+    Law("angles-are-exact", "rotary", "precision",
+        "angles are as exact as a product in float32"),
+    Law("survives-casting", "rotary", "precision",
+        "after .bfloat16() or .half() the frequencies are what they were, within float32"),
+)  # fmt: skip

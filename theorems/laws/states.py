@@ -1,0 +1,155 @@
+"""Laws of what a call leaves behind, of rows that stand beside each other, and of other paths."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .law import TOKENS, VECTORS, Law, Sides, each_alone
+
+__all__ = ["FINITE", "LAWS"]
+
+EVERY = "rotary attention bias additive mask layer"
+QUERIES, KEYS = "real B H r D", "real B G n D"
+# Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
+ROWS = ({"B": 1, "A": 1}, {"B": 1, "A": 1, "n": 1, "r": 1}, {"B": 1, "A": 1, "n": 2, "r": 2})
+APART = (
+    ("the first rows in their batch", "the first rows alone"),
+    ("the last rows in their batch", "the last rows alone"),
+)
+
+FINITE = Law(
+    "finite", EVERY, "structure", "ordinary inputs give finite numbers, and finite gradients"
+)
+
+ROWS_APART = Law(
+    "rows-of-batch-apart",
+    "rotary attention additive layer",
+    "state",
+    "a row of a batch gives what it gives alone, also with one token",
+)
+CALLS_FORGET = Law(
+    "calls-forget",
+    EVERY,
+    "state",
+    "a call gives the same whatever was called before it, on this instance or another",
+)
+STEP_BY_STEP = Law(
+    "step-by-step",
+    "attention",
+    "state",
+    "tokens fed one at a time, or in chunks, give what all at once give",
+)
+PADDING = Law(
+    "padding-does-nothing",
+    "attention",
+    "state",
+    "rows of different lengths, padded, give what each gives alone, at the first call and after",
+)
+PATHS_AGREE = Law(
+    "paths-agree",
+    "rotary attention bias",
+    "state",
+    "every path to the result gives the same: weights asked for, fast path, fused kernel",
+)
+EVALUATION_REPEATS = Law(
+    "evaluation-repeats", "attention layer", "state", "in evaluation two calls give the same"
+)
+TRAINING_RETURNS = Law(
+    "training-returns",
+    "attention layer",
+    "state",
+    "training after an evaluation is training again",
+)
+INPUTS_STAY = Law("inputs-stay", EVERY, "state", "the inputs are not changed by a call")
+
+
+@ROWS_APART.of(
+    "rotary", "turn", names=APART, sizes=ROWS, x=VECTORS, p="position B n", y="real A H n D",
+    o="position A n",
+)  # fmt: skip
+def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.turn, [x, p], [y, o])
+
+
+@ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")
+def running_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.running, [x], [y])
+
+
+@ROWS_APART.of("attention", "layer", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
+def layer_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.layer, [x], [y])
+
+
+@ROWS_APART.of(
+    "attention", "attend", names=APART, sizes=ROWS, q=QUERIES, k=KEYS, v=KEYS, q2="real A H r D",
+    k2="real A G n D", v2="real A G n D",
+)  # fmt: skip
+def attend_rows_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.attend, [q, k, v], [q2, k2, v2])
+
+
+@ROWS_APART.of("layer", "call", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
+def call_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.call, [x], [y])
+
+
+@ROWS_APART.of("additive", "added", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
+def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
+    """The rows of a batch are what those before and those after any cut are alone."""
+    return each_alone(f.added, [x], [y])
+
+
+@STEP_BY_STEP.of(
+    "attention", "step", names=(("in pieces", "all at once"),), unsaid="other pieces", x=TOKENS,
+)  # fmt: skip
+def in_pieces(f: Any, x: Any) -> Sides:
+    """One by one, in two pieces, and in a piece and then one by one, tokens give the same."""
+    xp, n = array_namespace(x), x.shape[1]
+    cuts = (range(n + 1), (0, 2, n), (0, n - 2, n - 1, n))
+    return [_fed(f, xp, x, cut) for cut in cuts], [f.layer(x)] * len(cuts)
+
+
+def _fed(f: Any, xp: Any, x: Any, cuts: Any) -> Any:
+    state, parts = None, []
+    for start, end in pairwise(cuts):
+        part, state = f.step(x[:, start:end], state)
+        parts.append(part)
+    return xp.concat(parts, axis=1)
+
+
+PATHS = (("the main path", "another path"),)
+
+
+@PATHS_AGREE.of("rotary", "turned_paths", names=PATHS, x=VECTORS, p="position B n")
+def turned_paths(f: Any, x: Any, p: Any) -> Sides:
+    """turn(x, p) = path(x, p)."""
+    paths = f.turned_paths
+    return [f.turn(x, p)] * len(paths), [path(x, p) for path in paths]
+
+
+@PATHS_AGREE.of("attention", "attended_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS)
+def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
+    """attend(q, k, v) = path(q, k, v)."""
+    paths = f.attended_paths
+    return [f.attend(q, k, v)] * len(paths), [path(q, k, v) for path in paths]
+
+
+@PATHS_AGREE.of("attention", "layer_paths", names=PATHS, x=TOKENS)
+def layer_paths(f: Any, x: Any) -> Sides:
+    """layer(x) = path(x)."""
+    return [f.layer(x)] * len(f.layer_paths), [path(x) for path in f.layer_paths]
+
+
+LAWS = (
+    ROWS_APART, CALLS_FORGET, STEP_BY_STEP, PADDING, PATHS_AGREE, EVALUATION_REPEATS,
+    TRAINING_RETURNS, INPUTS_STAY,
+)  # fmt: skip

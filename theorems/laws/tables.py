@@ -1,0 +1,138 @@
+"""Laws of biases, and of tables of positions that are added to tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .law import TOKENS, Law, Sides
+
+__all__ = ["LAWS"]
+
+OFFSET_ONLY = Law(
+    "offset-only",
+    "bias",
+    "structure",
+    "the bias depends on the offset of query and key alone, up to a number for each query",
+)
+LAST_ROWS = Law(
+    "last-rows",
+    "bias",
+    "structure",
+    "the bias of the last queries alone is the last rows of the bias of all, up to a number for "
+    "each query",
+)
+SLOPES = Law(
+    "slopes-as-declared",
+    "bias",
+    "declared",
+    "the slope of each head is the published one for this number of heads",
+)
+BUCKETS = Law(
+    "buckets-as-declared",
+    "bias",
+    "declared",
+    "offsets fall into the declared buckets: both directions told apart where both are seen",
+)
+OWN_INDEX = Law(
+    "offsets-have-own-index",
+    "bias",
+    "structure",
+    "distinct offsets in the window have distinct places in the table",
+)
+LINEAR_SHIFT = Law(
+    "linear-shift",
+    "additive",
+    "structure",
+    "a shift of the position is one matrix, the same at every position",
+    always=False,
+)
+PRODUCTS = Law(
+    "products-of-offset",
+    "additive",
+    "structure",
+    "the product of two rows of the table depends on their offset alone, and all are equally long",
+    always=False,
+)
+
+
+@OFFSET_ONLY.of(
+    "bias", "biased", of_sizes=True, x="real r", y="real n",
+    names=(("the bias further along, less that of the first key", "the bias at the start"),
+           ("the bias of fewer tokens", "the bias at the start of more")),
+)  # fmt: skip
+def offset_only(f: Any, x: Any, y: Any) -> Sides:
+    """Further along the bias is what it is at the start, up to a number for each query.
+
+    And so it is where there are no further tokens: it does not depend on how many there are.
+    """
+    xp = array_namespace(x)
+    long = xp.concat((x, y), axis=0)
+    whole, alone = f.biased(long, long), f.biased(y, y)
+    r, n = x.shape[0], y.shape[0]
+    here, there = whole[:, :n, :n], whole[:, r:, r:]
+    start, later, fewer = (_seen(f, xp, bias - bias[:, :, :1]) for bias in (here, there, alone))
+    return [later, fewer], [start, start]
+
+
+def _seen(f: Any, xp: Any, bias: Any, first: Any = 0) -> Any:
+    """Of a bias under a causal mask no key is compared that comes after its query.
+
+    ``first`` is the place of the first query among the keys.
+    """
+    if not f.causal:
+        return bias
+    past = xp.arange(bias.shape[2])[None, :] <= first + xp.arange(bias.shape[1])[:, None]
+    return xp.where(past[None], bias, 0 * bias[:, :, :1])
+
+
+@OFFSET_ONLY.of("bias", "windowed", of_sizes=True)
+def offset_only_in_a_window(f: Any) -> Sides:
+    """A step of query and key along an axis of the window changes a query's biases by one number.
+
+    Any two pairs of one offset are such steps apart, and the steps can be made in one order for
+    all keys; the bias is (H, *window, *window).
+    """
+    bias = f.windowed()
+    axes = (bias.ndim - 1) // 2
+    there: list[Any] = []
+    here: list[Any] = []
+    for axis in range(axes):
+        for side, part in ((there, slice(1, None)), (here, slice(0, bias.shape[1 + axis] - 1))):
+            place = tuple(part if k == axis else slice(None) for k in range(axes))
+            stepped = bias[(slice(None), *place, *place)]
+            first = (slice(None),) * (1 + axes) + (slice(0, 1),) * axes
+            side.append(stepped - stepped[first])
+    return there, here
+
+
+@LAST_ROWS.of(
+    "bias", "biased", of_sizes=True, sizes=({"r": 4, "n": 1},), x="real r", y="real n",
+    names=(("the bias of the last queries alone", "the last rows of all"),),
+)  # fmt: skip
+def last_rows(f: Any, x: Any, y: Any) -> Sides:
+    """The last queries alone have the last rows, up to a number for each query."""
+    xp, r = array_namespace(x), x.shape[0]
+    long = xp.concat((x, y), axis=0)
+    few, rows = f.biased(y, long), f.biased(long, long)[:, r:]
+    few, rows = few - few[:, :, :1], rows - rows[:, :, :1]
+    return _seen(f, xp, few, r), _seen(f, xp, rows, r)
+
+
+@PRODUCTS.of(
+    "additive", "added", of_sizes=True, x="real B r E", y=TOKENS,
+    names=(("products of later rows", "of the first rows"),
+           ("products of rows of a shorter call", "of the first rows of a longer one")),
+)  # fmt: skip
+def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
+    """Rows r further along have the products of the first rows, however many there are."""
+    xp = array_namespace(x)
+    long, alone = f.added(0 * xp.concat((x, y), axis=1)), f.added(0 * y)
+    r, n = x.shape[1], y.shape[1]
+    here, there = long[:, :n], long[:, r:]
+    first = here @ here.mT
+    return [there @ there.mT, alone @ alone.mT], [first, first]
+
+
+LAWS = (OFFSET_ONLY, LAST_ROWS, SLOPES, BUCKETS, OWN_INDEX, LINEAR_SHIFT, PRODUCTS)
