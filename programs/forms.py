@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..numeric.programs.adapters.beside import APPLIES, MAKES, named
-from ..numeric.programs.adapters.code import Ambiguous, Code, DoesNotFit
-from ..numeric.programs.adapters.roles import Parameter, order_in, parameters, role_of
+from ..numeric.programs.adapters.code import Code, DoesNotFit
+from ..numeric.programs.adapters.roles import Parameter, order_in, parameters
 from ..numeric.programs.adapters.rotary_ways import widths_of
 from ..numeric.programs.adapters.tables import read_table
 from ..numeric.programs.subjects import Rotary
-from .program import Program
-from .roles import raised, role
+from .fitting import Fit, best, fitting, short, takes
+from .roles import role
 from .rotary import Turning, as_rotary, ended, sized, tables_code, way_of
-from .signature import Axis, Signature, parse
+from .signature import Axis, parse
 
 __all__ = ["FORMS", "Form", "fit", "lines"]
 
@@ -75,7 +73,6 @@ FORMS = (
 ROTATED = ("query", "key", "value", "tokens")
 HEADS = 4
 PLAIN = 4  # a number for a position comes before 3 or 2 coordinates, which may stand for channels
-_SAID = re.compile(r"(\w+): ([^,()]+) (cos|sin|positions)\b")
 HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
 
 
@@ -113,33 +110,13 @@ def lines(known: tuple[Parameter, ...], hinted: str = "") -> Iterator[tuple[Form
                     + ("" if one.role else " tokens")
                     for one in vectors[:3]
                 ]
-                given = _SAID.sub(_shorter, beside.format(**by))
+                given = short(beside.format(**by))
                 yield form, f"{', '.join([*said, given])} -> {', '.join(v.name for v in vectors)}"
 
 
-def _shorter(said: re.Match[str]) -> str:
-    """An array without the word for what it is, where its name says that."""
-    name, axes, kind = said.groups()
-    return f"{name}: {axes}" if role_of(name) == kind else said[0]
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A line that fits, and how well.
-
-    ``way``: the call.  ``out``: what comes back of one set of vectors at one set of positions, in
-    axes of our own: lines of one meaning give one result.
-    """
-
-    line: str
-    way: Turning
-    out: Tensor
-    quality: tuple[bool, int, bool, bool, int]
-
-    @property
-    def channels(self) -> int:
-        """How many channels of a vector are rotated."""
-        return self.quality[-1]
+def _channels(found: Fit[Turning]) -> int:
+    """How many channels of a vector are rotated."""
+    return int(found.quality[-1])
 
 
 def fit(code: Code) -> Rotary:
@@ -155,28 +132,28 @@ def fit(code: Code) -> Rotary:
     for width in widths_of(code):
         found = _fits(sized(code, width), failed)
         if found:
-            return _with_room(code, _one(found, code.name))
+            return _with_room(code, best(found, code.name))
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
 
 
-def _with_room(code: Code, found: _Fit) -> Rotary:
+def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
     """The same line with heads so wide that the declared channels rotate, if these are a part.
 
     Code that rotates a quarter of what it is given rotates 16 channels of 64.
     """
     declared = code.options.likely.get("width", 0)
-    if found.way.width == declared and found.channels not in (0, declared):
+    if found.way.width == declared and _channels(found) not in (0, declared):
         for times in (2, 4):
             try:
                 other = _tried(sized(code, times * declared), found.line)
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 continue
-            if other.channels == declared:
+            if _channels(other) == declared:
                 return as_rotary(ended(other.way))
     return as_rotary(ended(found.way))
 
 
-def _fits(code: Code, failed: dict[str, str]) -> list[_Fit]:
+def _fits(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
     """The lines that fit: with tables of the same file, else with tables that are made here."""
     known = parameters(code.call)
     hinted = order_in(code.text)
@@ -184,54 +161,22 @@ def _fits(code: Code, failed: dict[str, str]) -> list[_Fit]:
     tried = [
         (form, line)
         for form, line in lines(known, hinted)
-        if _takes(call, parse(line), code, failed)
+        if takes(call, parse(line), code, failed, {"D": code.options.width})
     ]
     origins = [*_sources(code)] if any(one.role in HELD for one in known) else []
     for given in (origins, [None]):
-        found = []
-        for (form, line), origin in product(tried, given):
-            if origin is not None and not origin.gives(form):
-                continue
-            told = line if origin is None else f"{line}; {origin.told(form, known)}"
-            try:
-                found.append(_tried(code, told))
-            except DoesNotFit as error:
-                failed.setdefault("", str(error))
-            except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                failed.setdefault("", f"called as {told}, {raised(code, error)}")
+        told = (
+            line if origin is None else f"{line}; {origin.told(form, known)}"
+            for (form, line), origin in product(tried, given)
+            if origin is None or origin.gives(form)
+        )  # fmt: skip
+        found = fitting(told, lambda line: _tried(code, line), code, failed)
         if found:
             return found
     return []
 
 
-def _takes(
-    call: Callable[..., Any], signature: Signature, code: Code, failed: dict[str, str]
-) -> bool:
-    """Whether one call works, with lengths that are all different, and gives what is wanted."""
-    width = code.options.width
-    free = (n for n in (5, 7, 11, 13, 17, 19, 23, 29) if n not in (width, width // 2))
-    lengths = {"D": width, **dict(zip("BHGnm", free, strict=False))}
-    arrays: dict[str, Any] = {}
-    for one in signature.arrays:
-        shape = one.shape(lengths)
-        arrays[one.name] = (
-            torch.ones(shape, dtype=torch.long) if role(one) == "positions"
-            else torch.ones(shape, dtype=torch.complex64) if role(one) == "cis"
-            else torch.ones(shape)
-        )  # fmt: skip
-    try:
-        found = Program(call, signature, code.name).run(arrays, lengths)
-    except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        failed.setdefault("", f"called as {signature}, {raised(code, error)}")
-        return False
-    wanted = [one.shape(lengths) for one in signature.results]
-    if [tuple(one.shape) for one in found.values()] != wanted:
-        failed.setdefault("", f"called as {signature}, another shape came back")
-        return False
-    return True
-
-
-def _tried(code: Code, line: str) -> _Fit:
+def _tried(code: Code, line: str) -> Fit[Turning]:
     """The line, if it fits, and how well.
 
     Raises ``DoesNotFit`` where a coordinate of the positions does nothing.
@@ -262,21 +207,7 @@ def _tried(code: Code, line: str) -> _Fit:
         torch.allclose(start, x, atol=1e-4),
         int(changed[1, 0, 2].sum()),
     )
-    return _Fit(line, way, out, quality)
-
-
-def _one(found: list[_Fit], name: str) -> _Fit:
-    """The first of the lines that fit best, if all of these say the same."""
-    best = max(one.quality for one in found)
-    found = [one for one in found if one.quality == best]
-    first = found[0]
-    for other in found[1:]:
-        if not torch.allclose(first.out, other.out, atol=1e-3, equal_nan=True):
-            raise Ambiguous(
-                f"{name} can be called in two ways, which do not mean the same: "
-                f"--call '{first.line}', or --call '{other.line}'"
-            )
-    return first
+    return Fit(line, way, out, quality)
 
 
 @dataclass(frozen=True)
@@ -341,7 +272,7 @@ def _given(known: tuple[Parameter, ...]) -> str:
     said = []
     for one in known:
         if one.role == "positions":
-            said.append(_SAID.sub(_shorter, f"{one.name}: n positions"))
+            said.append(short(f"{one.name}: n positions"))
         elif one.role in ("length", "keys"):
             said.append(f"{one.name} = m")
         elif one.role == "width" or (one.role == "embed" and one.required):

@@ -76,6 +76,7 @@ def common(
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
     return {
         "name": code.name,
+        "line": str(signature),
         "make": lambda **settings: again(code.again(**settings), signature),
         "module": code.module,
         "source": code.place,

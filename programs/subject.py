@@ -11,8 +11,8 @@ from ..numeric.programs.adapters.code import Ambiguous, Code, Options
 from ..numeric.programs.adapting import adapt, require_settings
 from ..numeric.programs.declared import Declared, sizes_declared
 from ..numeric.programs.subjects import KINDS, Subject
+from . import forms
 from .counts import bias, mask
-from .forms import fit
 from .program import Program
 from .roles import MASKS, PLACES, TABLES, role
 from .rotary import rotary
@@ -29,6 +29,8 @@ _MADE: dict[str, Callable[[Code, Signature], Subject]] = {
     "mask": mask,
     "layer": layer,
 }
+
+_GUESSED: dict[str, Callable[[Code], Subject]] = {"rotary": forms.fit}  # by tables of call forms
 
 
 def subject_of(
@@ -78,9 +80,7 @@ def adapted_as(
         thing, signature = thing.call, call or thing.signature
     if not signature:
         try:
-            return adapt(
-                thing, kind=kind, declared=declared, name=name, forms={"rotary": fit}, **how
-            )
+            return adapt(thing, kind=kind, declared=declared, name=name, forms=_GUESSED, **how)
         except Ambiguous as error:
             raise SignatureError(str(error)) from None
     known = {f.name for f in fields(Options)}

@@ -37,7 +37,8 @@ class Subject:
     be seen; given keyword arguments (``base=..``, ``width=..``) it builds one with other settings.
     ``module`` is the module behind it, if there is one: it is cast, and switched between training
     and evaluation.  ``paths`` are other ways to the same result, by name, with the signature of
-    the main call.  ``adapted`` says in words how the code is called.
+    the main call.  ``adapted`` says in words how the code is called, and ``line`` in the signature
+    language, where the call is told or guessed in it.
     ``given`` names what the code is handed and does not make itself, with what was made for it:
     "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
     out, "full mask" that of one that shows every key.  No law takes these for properties of the
@@ -51,6 +52,7 @@ class Subject:
     paths: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict)
     source: str = ""
     adapted: str = ""
+    line: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
 
 

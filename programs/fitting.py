@@ -1,0 +1,140 @@
+"""Which line fits: code is called as each of some lines says, and the best one is kept.
+
+What every table of call forms shares: a line is tried with lengths that are all different, so that
+no wrong order of axes can be broadcast; of the lines that fit, those of the highest quality must
+agree in what comes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from ..numeric.programs.adapters.code import Ambiguous, Code, DoesNotFit
+from ..numeric.programs.adapters.roles import role_of
+from .program import Program
+from .roles import raised, role
+from .signature import Signature
+
+__all__ = ["Fit", "best", "expanded", "fitting", "short", "takes"]
+
+Way = TypeVar("Way")
+PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths that no other length divides
+WHOLE = ("positions", "ids", "index")
+_SAID = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
+
+
+@dataclass(frozen=True)
+class Fit(Generic[Way]):
+    """A line that fits, and how well.
+
+    ``way``: what the line was made into.  ``out``: what comes back of one input, in axes of our
+    own: lines of one meaning give one result.  ``quality``: compared from the left, more is better.
+    """
+
+    line: str
+    way: Way
+    out: Tensor
+    quality: tuple[Any, ...]
+
+
+def expanded(text: str, choices: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """A line for each choice of what stands in it, those of the last choice changing first.
+
+    >>> list(expanded("x: <x>, mask: <m> keep", {"<x>": ["B n E"], "<m>": ["B n", "n n"]}))
+    ['x: B n E, mask: B n keep', 'x: B n E, mask: n n keep']
+    """
+    there = [one for one in choices if one in text]
+    for chosen in product(*(choices[one] for one in there)):
+        line = text
+        for one, axes in zip(there, chosen, strict=True):
+            line = line.replace(one, axes)
+        yield line
+
+
+def short(line: str) -> str:
+    """A line without the words for what arrays are, where their names say that.
+
+    >>> short("cos: n D cos, at: n positions -> cos")
+    'cos: n D, at: n positions -> cos'
+    """
+    return _SAID.sub(lambda s: f"{s[1]}: {s[2]}" if role_of(s[1]) == s[3] else s[0], line)
+
+
+def fitting(
+    lines: Iterable[str], tried: Callable[[str], Fit[Way]], code: Code, failed: dict[str, str]
+) -> list[Fit[Way]]:
+    """The lines that fit.  ``failed[""]``: why the first one that does not fit does not.
+
+    ``tried`` raises what it likes where a line does not fit; our own faults are raised again.
+    """
+    found = []
+    for line in lines:
+        try:
+            found.append(tried(line))
+        except DoesNotFit as error:
+            failed.setdefault("", str(error))
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            failed.setdefault("", f"called as {line}, {raised(code, error)}")
+    return found
+
+
+def takes(
+    call: Callable[..., Any],
+    signature: Signature,
+    code: Code,
+    failed: dict[str, str],
+    known: Mapping[str, int],
+) -> bool:
+    """Whether one call works, with lengths that are all different, and gives what is wanted.
+
+    ``known``: lengths that are told, such as that of a feature axis.
+    """
+    taken = {size for length in known.values() for size in (length, length // 2)}
+    free = (n for n in PRIMES if n not in taken)
+    named = [c for c in ("B", "H", "G", "n", "m", *signature.letters) if c not in known]
+    lengths = {**dict(zip(dict.fromkeys(named), free, strict=False)), **known}
+    try:
+        arrays = {one.name: _ones(one.shape(lengths), role(one)) for one in signature.arrays}
+        found = Program(call, signature, code.name).run(arrays, lengths)
+        wanted = [one.shape(lengths) for one in signature.results if one.axes is not None]
+    except Exception as error:  # noqa: BLE001 (the code may raise anything)
+        failed.setdefault("", f"called as {signature}, {raised(code, error)}")
+        return False
+    if [tuple(one.shape) for one in found.values()] != wanted:
+        failed.setdefault("", f"called as {signature}, another shape came back")
+        return False
+    return True
+
+
+def _ones(shape: tuple[int, ...], kind: str) -> Tensor:
+    if kind in ("keep", "hide"):
+        return torch.full(shape, kind == "keep")
+    kinds = {**dict.fromkeys(WHOLE, torch.long), "cis": torch.complex64}
+    return torch.ones(shape, dtype=kinds.get(kind, torch.float32))
+
+
+def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
+    """The first of the lines that fit best.
+
+    Raises ``Ambiguous`` with two of them that give different results.
+    """
+    most = max(one.quality for one in found)
+    found = [one for one in found if one.quality == most]
+    first = found[0]
+    for other in found[1:]:
+        alike = first.out.shape == other.out.shape and torch.allclose(
+            first.out, other.out, atol=1e-3, equal_nan=True
+        )
+        if not alike:
+            raise Ambiguous(
+                f"{name} can be called in two ways, which do not mean the same: "
+                f"--call '{first.line}', or --call '{other.line}'"
+            )
+    return first
