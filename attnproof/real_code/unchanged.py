@@ -2,9 +2,9 @@
 
 The key of a record is what was asked, the folder and processor it was asked on, ``PYTHONPATH``, the
 sources of attnproof, Python and the name and version of every installed distribution.  With the
-record stands the digest of every source file that the code had loaded and that no distribution
-owns; it is used only while all of these are as they were.  What code reads otherwise (data files,
-environment variables, the clock, the network) is not covered.
+record stands the digest of the target's file, and of every source file that the code had loaded
+and that no distribution owns; it is used only while all of these are as they were.  What code
+reads otherwise (data files, environment variables, the clock, the network) is not covered.
 
 Nothing here loads torch.
 """
@@ -34,13 +34,14 @@ __all__ = ["keep", "key_of", "recalled", "sources_loaded"]
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def sources_loaded() -> dict[str, str]:
+def sources_loaded(target: str = "") -> dict[str, str]:
     """The digest of every file that this process has imported, but those of distributions.
 
-    The path of each, and the digest of what stands in it now.
+    The path of each, and the digest of what stands in it now.  ``target`` is the file of the code
+    itself, which counts wherever it is.
     """
     owned = [*_owned(), str(PACKAGE), *(str(p.resolve()) for p in PACKAGE.iterdir() if p.is_dir())]
-    found: dict[str, str] = {}
+    found = {target: _digest(target)} if Path(target).is_file() else {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if not isinstance(file, str) or any(file.startswith(f"{one}{os.sep}") for one in owned):

@@ -85,7 +85,7 @@ def _look(asked: Asked, tell: Any) -> None:
         tell({"event": "refused", "why": readable(why)[:MOST]})
         return
     look(subject, asked, tell)
-    tell({"event": "files", "files": sources_loaded()})
+    tell({"event": "files", "files": sources_loaded(code.file)})
 
 
 def _streams() -> IO[str]:
