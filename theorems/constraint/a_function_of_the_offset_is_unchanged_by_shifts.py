@@ -1,6 +1,6 @@
 """To depend on n − m only is to be unchanged when m and n move together."""
 
-from attnproof import Array, Claim, equal, for_all, function, natural, theorem
+from attnproof.symbolic import Array, Claim, equal, for_all, function, natural, theorem
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.hypotheses import nothing

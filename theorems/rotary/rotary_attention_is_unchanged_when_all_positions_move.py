@@ -1,7 +1,15 @@
 """Attention with rotary queries and keys does not see a common shift of the positions."""
 
-from attnproof import (
-    Array, Claim, chain, equal, frequencies, positions, real, sizes, theorem,
+from attnproof.symbolic import (
+    Array,
+    Claim,
+    chain,
+    equal,
+    frequencies,
+    positions,
+    real,
+    sizes,
+    theorem,
 )  # fmt: skip
 from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.rotary import rotate
