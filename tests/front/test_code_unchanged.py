@@ -55,9 +55,7 @@ def checked(target: str, capsys: pytest.CaptureFixture[str], *more: str) -> bool
     return FROM_STORE in capsys.readouterr().out
 
 
-def test_code_of_an_installed_library_is_kept(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_of_an_installed_library_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     target = "torch.nn.functional::normalize"
     assert not checked(target, capsys)
     assert checked(target, capsys)
