@@ -2,67 +2,212 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.counts import rows_of
+from ..numeric.programs.adapters.roles import sizes_of
 from ..numeric.programs.subjects import Bias, Mask
 from .layout import read_back
-from .program import Program
-from .roles import SIZES, common, lengths_of, result_axes, returned
-from .signature import Axis, Signature, SignatureError
+from .roles import SIZES, common, lengths_of, result_axes, returned, runs
+from .signature import Axis, Signature, SignatureError, parse
 
-__all__ = ["bias", "mask"]
+__all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of", "table_of_window"]
+
+ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
+WINDOW = "(h w)"
+
+
+def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
+    """The first of two axes of this label as that of queries, r, and the second as that of keys."""
+    at = [k for k, a in enumerate(axes) if str(a) == label]
+    if len(at) != 2:
+        return tuple(axes)
+    own = {k: parse(f"-> {letter}").results[0] for k, letter in zip(at, "rn", strict=True)}
+    return tuple((own[k].axes or ())[0] if k in own else a for k, a in enumerate(axes))
+
+
+def heads_of(code: Code) -> int:
+    """The heads that code is called with: what is said, what its object holds, what is likely."""
+    held = max(sizes_of(getattr(code.call, "__self__", code.call), "heads"), default=0)
+    return code.options.heads or held or code.options.likely.get("heads", 0) or SIZES["H"]
+
+
+def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
+    """What code that wants lengths alone is given for an array: nothing in it matters."""
+    return {
+        one.name: torch.full(one.shape(lengths), one.kind == "keep")
+        if one.kind in ("keep", "hide")
+        else torch.zeros(one.shape(lengths))
+        for one in signature.arrays
+    }
+
+
+def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict[str, int]:
+    """The lengths of letters that only the result has, where one is an axis of its own."""
+    arrays = (one.letters for one in signature.arrays)
+    values = (one.lengths for one in (*signature.arguments, *signature.built))
+    known = {c for letters in (*arrays, *values) for c in letters}
+    sizes = zip(axes, found.shape, strict=False)
+    return {str(a): n for a, n in sizes if len(str(a)) == 1 and a.letters and str(a) not in known}
 
 
 def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, int], Tensor]:
     """(queries, keys) -> what the code gives; of code of one length the last rows are taken."""
-    program = Program(code.call, signature, code.name)
+    run = runs(code, signature)
     back = returned(signature, ("out",))[0]
-    axes = result_axes(signature, back)
     square = "r" not in signature.letters
-    wanted = (("H",) if heads else ()) + ("r", "n")
+    axes = result_axes(signature, back)
     if square:
-        place = next((k for k, a in enumerate(axes) if str(a) == "n"), None)
-        if place is None or [str(a) for a in axes].count("n") != 2:
-            raise SignatureError(
-                f"wanted a result with axes of queries r and keys n, or n n for "
-                f"one length, got {signature}"
-            )
-        axes = tuple(
-            Axis(((axes[place].terms[0][0], ("r",)),)) if k == place else a
-            for k, a in enumerate(axes)
+        axes = _rows_and_keys(axes, "n")
+    if "n" not in [str(a) for a in axes]:
+        raise SignatureError(
+            f"wanted a result with axes of queries r and keys n, or n n for one length, got "
+            f"{signature}"
         )
+    wanted = ("B", *(("H",) if heads else ()), "r", "n")
 
     def call(queries: int, keys: int) -> Tensor:
         rows = keys if square else queries
-        lengths = lengths_of(signature, r=rows, n=keys, B=1, H=code.options.heads or SIZES["H"])
-        found = read_back(program.run({}, lengths)[back], axes, wanted, lengths)
-        return rows_of(found, queries) if square else found
+        lengths = lengths_of(signature, r=rows, n=keys, B=1, H=heads_of(code))
+        found = run(plain_arrays(signature, lengths), lengths)[back]
+        if square:
+            lengths |= {"r": rows}
+        own = {c: n for c, n in _read_off(signature, axes, found).items() if c not in "Brn"}
+        value = read_back(found, axes, wanted, {**lengths, **own})[0]
+        value = value.expand(*value.shape[:-2], rows, keys)
+        return rows_of(value, queries) if square else value
 
     return call
 
 
-def bias(code: Code, signature: Signature) -> Bias:
-    """A bias: lengths of queries and keys -> (H, T, S).  Raises :class:`SignatureError`."""
+def rows_of(value: Tensor, queries: int) -> Tensor:
+    """The last rows, of code that is called with one count.
+
+    They are picked and not cut off: a cut asks whether it leaves any row out, so that its graph
+    would be one of fewer queries than keys alone.
+
+    >>> rows_of(torch.eye(3), 1)
+    tensor([[0., 0., 1.]])
+    """
+    rows = value.shape[-2]
+    return value.index_select(-2, torch.arange(rows - queries, rows, device=value.device))
+
+
+def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
+    """A bias: lengths of queries and keys -> (H, T, S), or that of a window, or its index.
+
+    Raises :class:`SignatureError`.
+    """
+    if {"h", "w"} <= set(signature.letters):
+        return _of_window(code, signature, guessed)
     call = _counted(code, signature, heads=True)
     heads = call(2, 3).shape[0]
+    late = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    more = "" if "r" in signature.letters else ONE_LENGTH
     return Bias(
-        **common(code, signature, bias),
+        **common(code, signature, partial(bias, guessed=guessed), more, guessed),
         heads=heads,
         bias=call,
+        causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
     )
 
 
-def mask(code: Code, signature: Signature) -> Mask:
+def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """A mask: lengths of queries and keys -> (T, S).  Raises :class:`SignatureError`."""
     call = _counted(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
-    call(2, 3)
+
+    def read(queries: int, keys: int) -> Tensor:
+        value = call(queries, keys)
+        return value if kind not in ("keep", "hide") or value.dtype == torch.bool else value != 0
+
+    read(2, 3)
+    more = "" if "r" in signature.letters else ONE_LENGTH
     return Mask(
-        **common(code, signature, mask),
-        mask=call,
+        **common(code, signature, partial(mask, guessed=guessed), more, guessed),
+        mask=read,
         true_means="hidden" if kind == "hide" else "visible",
+    )
+
+
+def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
+    """The bias, or the index into its table, of a window of h rows and w columns."""
+    back = returned(signature, ("out",))[0]
+    axes = _rows_and_keys(result_axes(signature, back), WINDOW)
+    tupled = next((one for one in signature.arguments if isinstance(one.value, tuple)), None)
+
+    def index(sizes: tuple[int, ...]) -> Tensor:
+        if len(sizes) == 2:
+            call, lengths = signature, dict(zip("hw", sizes, strict=True))
+        elif tupled is None:
+            raise SignatureError(f"wanted a window of two axes, got {sizes}, in {signature}")
+        else:
+            letters = "hwuv"[: len(sizes)]
+            area = f"({' '.join(letters)})"
+            call = parse(f"{tupled.name} = ({', '.join(letters)}) -> {area} {area} index")
+            lengths = dict(zip(letters, sizes, strict=True))
+        found = next(iter(runs(code, call)({}, lengths).values()))
+        return found.reshape(math.prod(sizes), math.prod(sizes))
+
+    def window(rows: int, columns: int) -> Tensor:
+        lengths = lengths_of(signature, h=rows, w=columns, B=1)
+        lengths |= {"r": rows * columns, "n": rows * columns, "H": heads_of(code)}
+        found = runs(code, signature)({}, lengths)[back]
+        own = {c: n for c, n in _read_off(signature, axes, found).items() if c == "H"}
+        return read_back(found, axes, ("B", "H", "r", "n"), {**lengths, **own})[0]
+
+    def shown(sizes: tuple[int, ...]) -> Tensor:
+        made: Any = code.again(**{one.name: one.at(dict(zip("hw", sizes, strict=True)))
+                                  for one in signature.built}).call  # fmt: skip
+        found: Tensor = made.relative_position_index
+        return found.reshape(math.prod(sizes), math.prod(sizes))
+
+    told = common(code, signature, partial(bias, guessed=guessed), "", guessed)
+    if any(one.kind == "index" for one in signature.results):
+        index((2, 3))
+        return Bias(**told, heads=1, index=index)
+    held = signature.built and hasattr(code.call, "relative_position_index")
+    heads = window(2, 3).shape[0]
+    return Bias(**told, heads=heads, window=window, index=shown if held else None)
+
+
+def table_of_window(code: Code) -> Bias:
+    """A module that holds the table and the index of its window, and is called with tokens."""
+    holder: Any = code.call
+    heads = holder.relative_position_bias_table.shape[-1]
+
+    def of(sizes: tuple[int, ...]) -> Any:
+        own = getattr(code.call, "window_size", None)
+        if isinstance(own, int):
+            if len(set(sizes)) > 1:
+                raise TypeError(f"{code.name} has square windows")
+            return code.again(window_size=sizes[0]).call
+        return code.again(window_size=sizes).call
+
+    def index(sizes: tuple[int, ...]) -> Tensor:
+        found: Tensor = of(sizes).relative_position_index
+        return found.reshape(math.prod(sizes), math.prod(sizes))
+
+    def window(rows: int, columns: int) -> Tensor:
+        made = of((rows, columns))
+        at = made.relative_position_index.reshape(-1)
+        values: Tensor = made.relative_position_bias_table[at]
+        area = rows * columns
+        return values.reshape(area, area, heads).permute(2, 0, 1)
+
+    return Bias(
+        name=code.name,
+        make=lambda **settings: table_of_window(code.again(**settings)),
+        module=code.module,
+        source=code.place,
+        heads=heads,
+        window=window,
+        index=index,
+        adapted=f"the table of {code.name}, read with its index, in windows of (rows, columns)",
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .signature import Argument, Axis, Signature, SignatureError, parse
+from .signature import Argument, Signature, SignatureError, parse
 
 __all__ = ["Program", "program"]
 
@@ -126,7 +126,7 @@ def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int])
         return tuple(_value(part, arrays, lengths) for part in one.parts)
     if one.axes is not None:
         return arrays[one.name]
-    return one.value.size(lengths) if isinstance(one.value, Axis) else one.value
+    return one.at(lengths)
 
 
 def _short(value: Any) -> str:

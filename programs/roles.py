@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from ..numeric.programs.adapters.building import method_of
 from ..numeric.programs.adapters.code import Code
 from ..numeric.programs.adapters.roles import role_of
 from ..numeric.programs.running import fault_in
 from ..numeric.programs.subjects import Subject
+from .program import Program
 from .signature import Argument, Axis, Signature, SignatureError
 
 __all__ = [
@@ -23,6 +28,8 @@ __all__ = [
     "result_axes",
     "returned",
     "role",
+    "runs",
+    "said",
 ]
 
 TURNED = ("query", "key", "value", "tokens")
@@ -60,6 +67,37 @@ def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:
         if name in (one.name, str(k)) and one.axes is not None:
             return one.axes
     raise SignatureError(f"wanted {name} back, got {signature}")
+
+
+def said(code: Code, signature: Signature) -> Code:
+    """The code as the signature says it: built with these settings, and this of its methods.
+
+    Raises :class:`SignatureError` where it cannot be built so, or has no such method.
+    """
+    settings = {one.name: one.value for one in signature.built if not one.lengths}
+    made = code.again(**settings) if settings else code
+    if not signature.method:
+        return made
+    if not hasattr(made.call, signature.method):
+        raise SignatureError(f"wanted a method {signature.method} of {code.name}, got none")
+    return method_of(made, signature.method)
+
+
+def runs(
+    code: Code, signature: Signature
+) -> Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, Tensor]]:
+    """Arrays and lengths -> what comes back, by name; built anew where its sizes are lengths."""
+    sized = [one for one in signature.built if one.lengths]
+    if not sized:
+        return Program(code.call, signature, code.name).run
+
+    def run(arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Tensor]:
+        with torch.random.fork_rng(devices=[]):  # its weights are the same each time
+            torch.manual_seed(0)
+            made = code.again(**{one.name: one.at(lengths) for one in sized})
+        return Program(made.call, signature, code.name).run(arrays, lengths)
+
+    return run
 
 
 def common(

@@ -13,17 +13,22 @@ part                                says
 ``x: B n (H D)``                    one axis that holds two, the first letter slower
 ``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
-``seq_len = n``                     the length itself
+``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
+``window = (h, w)``                 a tuple of lengths
 ``causal = True``                   a value that every call is given
 ``-> q, k``                         what it was given, in the same axes
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one
 ``-> out: B n E, _``                a tuple; what is called ``_`` is left aside
 ``-> {out: B n E}``                 a mapping
 ``; cos, sin from f(n = m -> ..)``  behind all: tables that the file's own f makes, called so
+``; then f(q: .., cos: .. -> q)``   the file's own f is given by name what is returned
+``; method name``                   it is this method that is called, and not the object
+``; built with size = n``           what the constructor is given, lengths of the call among it
 ==================================  ==============================================================
 
 Letters: B rows of a batch, n tokens (keys, where queries are r), H heads, G key-value heads, D
-features of a head, E features of a token.  Any other letter is a length of its own.
+features of a head, E features of a token; as a value, p is the position of the first token.  Any
+other letter is a length of its own.  A letter that only the result has is read off it.
 """
 
 from __future__ import annotations
@@ -61,7 +66,11 @@ WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _FROM = re.compile(r"(.+?)\s+from\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/])")
+_THEN = re.compile(r"then\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
+_BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
+_METHOD = re.compile(r"method\s+([A-Za-z_]\w*)")
+_DTYPE = re.compile(r"torch\.(\w+)")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/-])")
 
 
 class SignatureError(ValueError):
@@ -107,15 +116,15 @@ class Axis:
         return found // whole if whole > 1 else found
 
     def __str__(self) -> str:
-        told = " + ".join(map(_product, self.terms))
+        told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
         return told if _TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
 
 
 def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
     factor, letters = term
-    top = " ".join(
-        [*([str(factor.numerator)] if factor.numerator != 1 or not letters else []), *letters]
-    )
+    number = abs(factor.numerator)
+    top = " ".join([*([str(number)] if number != 1 or not letters else []), *letters])
+    top = f"-{top}" if factor < 0 else top
     return top if factor.denominator == 1 else f"{top}/{factor.denominator}"
 
 
@@ -126,7 +135,8 @@ ONE = Axis(((Fraction(1), ()),))
 class Argument:
     """A part of a call: an array with ``axes``, a tuple of ``parts``, or a ``value``.
 
-    ``kind`` is one of :data:`KINDS`, or "".  A value is a literal, or an :class:`Axis`: a length.
+    ``kind`` is one of :data:`KINDS`, or "".  A value is a literal, or an :class:`Axis`: a length,
+    or a tuple of these.
     """
 
     name: str
@@ -148,18 +158,36 @@ class Argument:
         for part in self.parts:
             yield from part.arrays
 
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """The letters of its value, each once."""
+        held = self.value if isinstance(self.value, tuple) else (self.value,)
+        found = (c for one in held if isinstance(one, Axis) for c in one.letters)
+        return tuple(dict.fromkeys(found))
+
     def shape(self, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """The shape of the array at these lengths."""
         return tuple(axis.size(lengths) for axis in self.axes or ())
+
+    def at(self, lengths: Mapping[str, int]) -> Any:
+        """The value at these lengths."""
+        if isinstance(self.value, tuple):
+            return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
+        return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
 
     def __str__(self) -> str:
         if self.parts:
             return f"{self.name} = ({', '.join(map(str, self.parts))})"
         if self.axes is None:
-            value = str(self.value) if isinstance(self.value, Axis) else repr(self.value)
-            return f"{self.name} = {value}"
+            return f"{self.name} = {_told(self.value)}"
         words = [*map(str, self.axes), *([self.kind] if self.kind else [])]
         return f"{self.name}: {' '.join(words)}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, tuple) and any(isinstance(one, Axis) for one in value):
+        return f"({', '.join(map(_told, value))}{',' * (len(value) == 1)})"
+    return str(value) if isinstance(value, Axis) else repr(value)
 
 
 @dataclass(frozen=True)
@@ -175,16 +203,35 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Applied:
+    """Other code of the same file that is given, by name, what the first returns: how it is called.
+
+    It is called by the parameters of these names, and by others that it says itself.
+    """
+
+    code: str
+    call: Signature
+
+    def __str__(self) -> str:
+        return f"then {self.code}({self.call})"
+
+
+@dataclass(frozen=True)
 class Signature:
     """A call: its arguments, and what it returns, in order.
 
-    ``mapping``: what it returns is a mapping with these keys, and no tuple.
+    ``mapping``: what it returns is a mapping with these keys, and no tuple.  ``source``, ``then``:
+    other code of the file, which is called before it, or behind.  ``method``: what of the object is
+    called.  ``built``: what its constructor is given.
     """
 
     arguments: tuple[Argument, ...]
     results: tuple[Argument, ...]
     mapping: bool = False
     source: Source | None = None
+    then: Applied | None = None
+    method: str = ""
+    built: tuple[Argument, ...] = ()
 
     @property
     def arrays(self) -> tuple[Argument, ...]:
@@ -194,7 +241,7 @@ class Signature:
     @property
     def letters(self) -> tuple[str, ...]:
         """Every letter, each once."""
-        lengths = (one.value.letters for one in self.arguments if isinstance(one.value, Axis))
+        lengths = (one.lengths for one in (*self.arguments, *self.built))
         arrays = (one.letters for one in (*self.arrays, *self.results))
         return tuple(dict.fromkeys(c for letters in (*arrays, *lengths) for c in letters))
 
@@ -214,7 +261,10 @@ class Signature:
         ]
         given, told = ", ".join(map(str, self.arguments)), ", ".join(back)
         back_told = f"{{{told}}}" if self.mapping else told
-        return f"{given} -> {back_told}{f'; {self.source}' if self.source else ''}".lstrip()
+        built = f"built with {', '.join(map(str, self.built))}" if self.built else ""
+        method = f"method {self.method}" if self.method else ""
+        more = [str(one) for one in (self.source, self.then, method, built) if one]
+        return "; ".join([f"{given} -> {back_told}".lstrip(), *more])
 
 
 def parse(text: str) -> Signature:
@@ -225,9 +275,12 @@ def parse(text: str) -> Signature:
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
-    whole, semicolon, origin = text.partition(";")
-    if semicolon:
-        return _with_source(parse(whole), origin, text)
+    whole, *more = text.split(";")
+    if more:
+        found = parse(whole)
+        for clause in more:
+            found = _with_clause(found, clause.strip(), text)
+        return found
     before, arrow, behind = text.partition("->")
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
@@ -249,13 +302,34 @@ def parse(text: str) -> Signature:
     return Signature(arguments, results, mapping)
 
 
-def _with_source(call: Signature, told: str, whole: str) -> Signature:
-    """The call, with where its tables come from."""
-    found = _FROM.fullmatch(told.strip())
+def _with_clause(call: Signature, told: str, whole: str) -> Signature:
+    """The call, with what stands behind a semicolon."""
+    if found := _METHOD.fullmatch(told):
+        return replace(call, method=found[1])
+    if found := _BUILT.fullmatch(told):
+        built = tuple(_argument(part, whole) for part in _parts(found[1], whole))
+        array = next((one.name for one in built if one.axes is not None or one.parts), "")
+        if array:
+            raise SignatureError(
+                f"wanted NAME = VALUE of the constructor, got an array {array} in {whole!r}"
+            )
+        return replace(call, built=built)
+    if found := _THEN.fullmatch(told):
+        after = parse(found[2])
+        back = [one.name for one in call.results if one.axes is not None]
+        unknown = next((name for name in back if after.named(name) is None), None)
+        if unknown is not None:
+            raise SignatureError(
+                f"wanted what is returned to have the names of what {found[1]} is given, got "
+                f"{unknown or 'a result without a name'!r} in {whole!r}"
+            )
+        return replace(call, then=Applied(found[1], after))
+    found = _FROM.fullmatch(told)
     if found is None:
         raise SignatureError(
             f"wanted NAMES from FUNCTION(ITS CALL) behind the semicolon, such as cos, sin from "
-            f"tables(length = m -> m D, m D), got {told.strip()!r} in {whole!r}"
+            f"tables(length = m -> m D, m D), or then FUNCTION(ITS CALL), method NAME, built with "
+            f"NAME = VALUE; got {told!r} in {whole!r}"
         )
     names = tuple(name.strip() for name in found[1].split(","))
     unknown = next((name for name in names if call.named(name) is None), None)
@@ -311,6 +385,10 @@ def _value(told: str, whole: str) -> Any:
         return ast.literal_eval(told)
     except (ValueError, SyntaxError):
         pass
+    if told.startswith("(") and "," in told:
+        return tuple(_value(part, whole) for part in _parts(told[1:-1], whole))
+    if found := _DTYPE.fullmatch(told):
+        return _dtype(found[1], whole)
     axes, kind = _axes(told, whole)
     if len(axes) != 1 or kind:
         raise SignatureError(
@@ -318,6 +396,16 @@ def _value(told: str, whole: str) -> Any:
             f"{whole!r}"
         )
     return axes[0]
+
+
+def _dtype(name: str, whole: str) -> Any:
+    import torch
+
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        told = f"wanted a dtype, such as torch.float32, got torch.{name}"
+        raise SignatureError(f"{told} in {whole!r}")
+    return found
 
 
 def _result(part: str, known: Mapping[str, Argument], whole: str) -> Argument:
@@ -359,9 +447,10 @@ def _axis(tokens: list[str], whole: str) -> Axis:
         return Axis((_product_of(tokens, whole, most=1),))
     tokens.pop(0)
     terms = [_product_of(tokens, whole)]
-    while tokens[:1] == ["+"]:
-        tokens.pop(0)
-        terms.append(_product_of(tokens, whole))
+    while tokens[:1] in (["+"], ["-"]):
+        sign = 1 if tokens.pop(0) == "+" else -1
+        factor, letters = _product_of(tokens, whole)
+        terms.append((sign * factor, letters))
     if tokens[:1] != [")"]:
         raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
     tokens.pop(0)
@@ -373,7 +462,7 @@ def _product_of(
     tokens: list[str], whole: str, most: int | None = None
 ) -> tuple[Fraction, tuple[str, ...]]:
     factors: list[str] = []
-    while tokens and tokens[0] not in ("+", ")", "/") and len(factors) != most:
+    while tokens and tokens[0] not in ("+", "-", ")", "/") and len(factors) != most:
         factors.append(_factor(tokens.pop(0), whole))
     if not factors:
         got = tokens[0] if tokens else "nothing"

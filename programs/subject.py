@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
 from ..numeric.programs.adapters.building import code_of
 from ..numeric.programs.adapters.code import Ambiguous, Code, Options
-from ..numeric.programs.adapting import adapt, require_settings
+from ..numeric.programs.adapting import WORDS, adapt, require_settings
 from ..numeric.programs.declared import Declared, sizes_declared
 from ..numeric.programs.subjects import KINDS, Subject
 from . import forms
+from .additive import additive
+from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, mask
 from .program import Program
-from .roles import MASKS, PLACES, TABLES, role
+from .roles import MASKS, PLACES, TABLES, TURNED, role, said
 from .rotary import rotary
 from .signature import Signature, SignatureError, parse
-from .tokens import additive, attention, layer
+from .tokens import attention, layer
 
 __all__ = ["adapted_as", "kind_of", "subject_of"]
 
@@ -30,7 +33,12 @@ _MADE: dict[str, Callable[[Code, Signature], Subject]] = {
     "layer": layer,
 }
 
-_GUESSED: dict[str, Callable[[Code], Subject]] = {"rotary": forms.fit}  # by tables of call forms
+_GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
+    "rotary": forms.fit,
+    "bias": fit_bias,
+    "additive": fit_additive,
+    "mask": fit_mask,
+}
 
 
 def subject_of(
@@ -52,8 +60,8 @@ def subject_of(
     'rotary'
     """
     signature = parse(call) if isinstance(call, str) else call
-    code = code_of(thing, name, Options(**options))
-    told = kind or kind_of(signature)
+    code = said(code_of(thing, name, Options(**options)), signature)
+    told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # refuses names that are no parameters
@@ -62,7 +70,7 @@ def subject_of(
 
 def adapted_as(
     thing: Any,
-    call: str,
+    call: str = "",
     *,
     kind: str | None = None,
     declared: Declared | None = None,
@@ -95,25 +103,39 @@ def adapted_as(
     return adapt(made, kind=kind, declared=declared, name=name, **later)
 
 
-def kind_of(signature: Signature) -> str:
-    """The kind of code of which this is a call.
+def kind_of(signature: Signature, name: str = "") -> str:
+    """The kind of code of which this is a call; tokens for tokens may be one of two, by its name.
 
     >>> kind_of(parse("q: B H r D, k: B H n D, v: B H n D -> B H r D"))
     'attention'
     >>> kind_of(parse("seq_len = n -> n n keep"))
     'mask'
+    >>> kind_of(parse("length = n, width = E -> n E"))
+    'additive'
     """
     roles = {role(one) for one in signature.arrays}
-    if (
-        roles & {*TABLES, *PLACES}
-        and "value" not in roles
-        and not any("E" in one.letters for one in signature.arrays)
-    ):
-        return "rotary"
+    features = [one for one in signature.arrays if {"D", "E"} & set(one.letters)]
     if {"query", "key", "value"} <= roles:
         return "attention"
-    if not signature.arrays:
-        return "mask" if any(one.kind in ("keep", "hide") for one in signature.results) else "bias"
+    if _scores(signature):
+        told = any(one.kind in MASKS for one in signature.results)
+        return "mask" if told else "bias"
+    vectors = any("D" in one.letters and role(one) in TURNED for one in features)
+    tables = bool({role(one) for one in signature.results} & set(TABLES))
+    tokens = "value" in roles or any("E" in one.letters for one in signature.arrays)
+    if roles & {*TABLES, *PLACES} and (vectors or tables) and not tokens:
+        return "rotary"
+    back = [one for one in signature.results if one.axes is not None]
+    if not features or (back and "B" not in back[0].letters and "B" in features[0].letters):
+        return "additive"
     if any(role(one) in (*MASKS, "mask", "padding") for one in signature.arrays):
         return "attention"
-    return "layer"
+    return "additive" if re.search(WORDS["additive"], name, re.IGNORECASE) else "layer"
+
+
+def _scores(signature: Signature) -> bool:
+    """Whether what comes back is a number for each query and key, or for each pair of places."""
+    back = next(one for one in signature.results if one.axes is not None)
+    axes = [str(one) for one in back.axes or ()]
+    whole = {"D", "E"} & set(back.letters)
+    return not whole and ("n" in axes or axes.count("(h w)") == 2)

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from attnproof.numeric.programs.adapters.transformers import the_class
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.subject import adapted_as
 
 from .examining import Maker
 from .same_code import by_source
@@ -89,4 +89,4 @@ def _rotary(module: str, name: str) -> Subject:
 
 
 def _class(kind: str, module: str, name: str, **more: Any) -> Subject:
-    return adapt(the_class(module, name), kind=kind, name=name, **more)
+    return adapted_as(the_class(module, name), kind=kind, name=name, **more)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .adapters import additive, attention, bias, layer, mask, rotary
+from .adapters import attention, layer, rotary
 from .adapters.building import code_of
 from .adapters.code import Ambiguous, Code, DoesNotFit, NoSetting, Options
 from .adapters.roles import parameters
@@ -27,8 +27,7 @@ from .subjects import KINDS, Additive, Rotary, Subject
 __all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt", "require_settings"]
 
 ADAPTERS: dict[str, Callable[[Code], Subject]] = {
-    "rotary": rotary.fit, "attention": attention.fit, "bias": bias.fit,
-    "additive": additive.fit, "mask": mask.fit, "layer": layer.fit,
+    "rotary": rotary.fit, "attention": attention.fit, "layer": layer.fit,
 }  # fmt: skip
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -185,7 +184,10 @@ def _fitted(
         except Ambiguous:
             raise
         except DoesNotFit:
-            pass
+            if kind not in ADAPTERS:
+                raise
+    if kind not in ADAPTERS:
+        raise DoesNotFit(f"how {kind} code is called is guessed by attnproof.programs")
     return ADAPTERS[kind](code)
 
 
@@ -198,7 +200,7 @@ def _first(
 ) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
-    for one in (kind,) if kind else dict.fromkeys([*named, *ADAPTERS]):
+    for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
         try:
             subject = _fitted(one, code, forms)
         except CodeFault:

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.adapting import NoAdapter, adapt
 from attnproof.numeric.programs.declared import DeclaredRotary
+from attnproof.numeric.programs.no_adapter import NoAdapter
 from attnproof.numeric.programs.running import CodeFault
 from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.subject import adapted_as
 from tests.numeric.adapting_code import half, plain, turns_as_half
 
 
@@ -22,7 +23,7 @@ def test_an_instance_is_copied_and_not_used() -> None:
             return half(x, positions)
 
     mine = Counting()
-    subject = adapt(mine, "rotary")
+    subject = adapted_as(mine, kind="rotary")
     assert mine.calls == 0
     assert subject.module is not mine
     turns_as_half(subject)
@@ -30,22 +31,22 @@ def test_an_instance_is_copied_and_not_used() -> None:
 
 def test_a_subject_is_returned_with_what_is_declared() -> None:
     mine = Rotary(name="mine", turn=half, width=8)
-    assert adapt(mine) is mine
+    assert adapted_as(mine) is mine
     declared = DeclaredRotary(base=10000.0)
-    made = adapt(mine, declared=declared, name="theirs")
+    made = adapted_as(mine, declared=declared, name="theirs")
     assert (made.name, getattr(made, "declared", None)) == ("theirs", declared)
     with pytest.raises(ValueError, match="is rotary code"):
-        adapt(mine, "bias")
-    assert adapt(lambda: mine) is mine
+        adapted_as(mine, kind="bias")
+    assert adapted_as(lambda: mine) is mine
 
 
 def test_fields_are_set_and_stay_set_when_built_anew() -> None:
-    subject = adapt(half, "rotary", first=-4)
+    subject = adapted_as(half, kind="rotary", first=-4)
     assert isinstance(subject, Rotary)
     assert subject.make is not None
     assert subject.first == subject.make().first == -4
     with pytest.raises(TypeError, match="no colour"):
-        adapt(half, "rotary", colour=1)
+        adapted_as(half, kind="rotary", colour=1)
 
 
 LAYERS = (nn.Linear(8, 8), nn.LayerNorm(16), nn.GRU(8, 8, batch_first=True))
@@ -53,12 +54,12 @@ LAYERS = (nn.Linear(8, 8), nn.LayerNorm(16), nn.GRU(8, 8, batch_first=True))
 
 @pytest.mark.parametrize("module", LAYERS)
 def test_what_is_nothing_else_is_a_layer(module: nn.Module) -> None:
-    assert adapt(module).kind == "layer"
+    assert adapted_as(module).kind == "layer"
 
 
 def test_the_guess_is_said() -> None:
-    assert "taken for attention code" in adapt(plain).adapted
-    assert "taken for" not in adapt(plain, "attention").adapted
+    assert "taken for attention code" in adapted_as(plain).adapted
+    assert "taken for" not in adapted_as(plain, kind="attention").adapted
 
 
 class RopeBlock(nn.Module):
@@ -81,12 +82,12 @@ def test_code_of_another_shape_than_its_name_says_is_no_layer_unless_it_has_weig
         return torch.cat((x, x), -1)
 
     with pytest.raises(NoAdapter, match="its names say rotary: if it is a layer, say so"):
-        adapt(my_rope)
-    assert adapt(my_rope, "layer").kind == adapt(doubled).kind == "layer"
-    told = adapt(RopeBlock()).adapted
+        adapted_as(my_rope)
+    assert adapted_as(my_rope, kind="layer").kind == adapted_as(doubled).kind == "layer"
+    told = adapted_as(RopeBlock()).adapted
     assert "taken for layer code" in told
     assert "as rotary code, which its names say, it cannot be called" in told
-    assert "names" not in adapt(doubled).adapted
+    assert "names" not in adapted_as(doubled).adapted
 
 
 def test_code_that_fits_nothing_is_told_what_was_tried_and_what_to_write() -> None:
@@ -94,7 +95,7 @@ def test_code_that_fits_nothing_is_told_what_was_tried_and_what_to_write() -> No
         return colour + shade
 
     with pytest.raises(NoAdapter) as caught:
-        adapt(odd)
+        adapted_as(odd)
     assert set(caught.value.tried) == {"rotary", "attention", "bias", "additive", "mask", "layer"}
     text = str(caught.value)
     assert "test_adapting.py" in text
@@ -111,15 +112,15 @@ def test_a_class_that_wants_what_no_name_says_is_told() -> None:
             return x
 
     with pytest.raises(NoAdapter, match="'colour'"):
-        adapt(Wants)
-    assert adapt(Wants, settings={"colour": "red"}).kind == "layer"
+        adapted_as(Wants)
+    assert adapted_as(Wants, settings={"colour": "red"}).kind == "layer"
 
 
 def test_what_cannot_be_called_is_told() -> None:
     with pytest.raises(NoAdapter, match="nothing that can be called"):
-        adapt(3)
+        adapted_as(3)
     with pytest.raises(ValueError, match="kind is one of"):
-        adapt(plain, "colour")
+        adapted_as(plain, kind="colour")
 
 
 def test_code_that_prints_is_not_heard(capfd: pytest.CaptureFixture[str]) -> None:
@@ -127,13 +128,13 @@ def test_code_that_prints_is_not_heard(capfd: pytest.CaptureFixture[str]) -> Non
         print("hello")
         return plain(q, k, v)
 
-    adapt(talks)
+    adapted_as(talks)
     assert capfd.readouterr() == ("", "")
 
 
 def test_the_random_state_is_as_it_was() -> None:
     before = torch.random.get_rng_state()
-    adapt(lambda x: x + torch.randn_like(x), "layer")
+    adapted_as(lambda x: x + torch.randn_like(x), kind="layer")
     assert torch.equal(before, torch.random.get_rng_state())
 
 
@@ -145,4 +146,4 @@ def test_code_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
             x = x + 1
 
     with pytest.raises(CodeFault, match="did not end"):
-        adapt(forever)
+        adapted_as(forever)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.adapting import NoAdapter, adapt
 from attnproof.numeric.programs.declared import parse
-from attnproof.numeric.programs.no_adapter import CALLED
+from attnproof.numeric.programs.no_adapter import CALLED, NoAdapter
 from attnproof.numeric.programs.subjects import KINDS, Bias, Rotary
+from attnproof.programs.subject import adapted_as
 from attnproof.testing import check_bias, check_rotary
 
 from .one_count_code import alibi
@@ -79,7 +79,7 @@ def test_code_that_turns_another_width_is_broken_and_raises_nothing() -> None:
 
 
 def test_which_code_takes_any_width() -> None:
-    wide = {made: adapt(made, "rotary", width=width)
+    wide = {made: adapted_as(made, kind="rotary", width=width)
             for made, width in ((rope, 0), (sixteen, 32), (quarter, 0), (Rope, 0))}  # fmt: skip
     assert {m.__name__: s.any_width for m, s in wide.items() if isinstance(s, Rotary)} == {
         "rope": True, "sixteen": False, "quarter": False, "Rope": False,
@@ -94,7 +94,7 @@ def test_which_code_takes_any_width() -> None:
 def test_declared_heads_reach_functions_and_constructors(
     made: Callable[..., Any], declared: str
 ) -> None:
-    subject = adapt(made, declared=parse(f"bias:{declared}"))
+    subject = adapted_as(made, declared=parse(f"bias:{declared}"))
     assert isinstance(subject, Bias)
     assert subject.heads == (8 if "heads" in declared else 3)
 
@@ -113,7 +113,8 @@ def test_code_of_no_telling_name_is_told_to_be_called_so() -> None:
     def twist(x: Tensor, positions: Tensor) -> Tensor:
         return rope(x, positions)
 
-    assert adapt(twist).adapted.endswith("taken for rotary code: called as such code is, it works")
+    told = "taken for rotary code: called as such code is, it works"
+    assert adapted_as(twist).adapted.endswith(told)
 
 
 def strange_mask(colour: int, shade: int) -> int:
@@ -122,7 +123,7 @@ def strange_mask(colour: int, shade: int) -> int:
 
 def test_what_is_advised_is_of_the_kind_and_of_the_way_it_was_asked() -> None:
     with pytest.raises(NoAdapter) as refused:
-        adapt(strange_mask)
+        adapted_as(strange_mask)
     python, command = str(refused.value), refused.value.on_command_line
     assert "kind=.." in python
     assert "--as" not in python
@@ -136,7 +137,7 @@ def test_what_is_advised_is_of_the_kind_and_of_the_way_it_was_asked() -> None:
 @pytest.mark.parametrize("kind", CALLED)
 def test_every_example_is_code_that_runs(kind: str) -> None:
     with pytest.raises(NoAdapter) as refused:
-        adapt(strange_mask, kind)
+        adapted_as(strange_mask, kind=kind)
     example = refused.value.on_command_line.partition("FILE.py::subject:\n")[2]
     names: dict[str, Any] = {"strange_mask": strange_mask}
     exec(example, names)
@@ -149,6 +150,6 @@ def test_a_class_that_cannot_be_built_is_to_be_built_in_the_file() -> None:
             super().__init__()
 
     with pytest.raises(NoAdapter) as refused:
-        adapt(Wants)
+        adapted_as(Wants)
     assert "return Wants(..)" in refused.value.on_command_line
     assert "settings" not in refused.value.on_command_line

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from attnproof.numeric.programs.adapters.code import NoSetting
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.subject import adapted_as
 from tests.numeric.adapting_code import FORMS, turns_as_half, user_file
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rotary_code_of_each_form_turns_as_it_should(form: str, tmp_path: Path) -> None:
-    subject = adapt(user_file(tmp_path, FORMS[form]).rope, "rotary")
+    subject = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     turns_as_half(subject)
     assert "called as" in subject.adapted
     assert subject.make is not None
@@ -24,18 +24,18 @@ def test_rotary_code_of_each_form_turns_as_it_should(form: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rotary_code_is_taken_for_rotary_code(form: str, tmp_path: Path) -> None:
-    assert adapt(user_file(tmp_path, FORMS[form]).rope).kind == "rotary"
+    assert adapted_as(user_file(tmp_path, FORMS[form]).rope).kind == "rotary"
 
 
 def test_code_of_another_angle_is_seen_to_be_other_code(tmp_path: Path) -> None:
     source = FORMS["f(x, positions)"].replace("angles(positions,", "angles(positions + 1,")
     with pytest.raises(AssertionError):
-        turns_as_half(adapt(user_file(tmp_path, source).rope, "rotary"))
+        turns_as_half(adapted_as(user_file(tmp_path, source).rope, kind="rotary"))
 
 
 def test_another_base_is_another_build(tmp_path: Path) -> None:
     form = "a module that makes cos and sin, and a function beside it"
-    subject = adapt(user_file(tmp_path, FORMS[form]).rope, "rotary")
+    subject = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     assert subject.make is not None
     turns_as_half(subject.make(base=500.0), 500.0)
     assert subject.make(width=32).width == 32
@@ -49,7 +49,7 @@ def test_a_function_takes_another_base_and_no_other_width(tmp_path: Path) -> Non
             angle = angles(positions, x.shape[-1], theta)[:, None]
             return turn_half(x, angle.cos(), angle.sin())
     """
-    subject = adapt(user_file(tmp_path, source).rope)
+    subject = adapted_as(user_file(tmp_path, source).rope)
     assert subject.make is not None
     turns_as_half(subject.make(base=70.0), 70.0)
     with pytest.raises(NoSetting):
@@ -69,7 +69,7 @@ REMEMBERS = """
 
 def test_a_function_that_remembers_in_its_file_is_fresh_each_time(tmp_path: Path) -> None:
     file = user_file(tmp_path, REMEMBERS)
-    subject = adapt(file.rope, "rotary")
+    subject = adapted_as(file.rope, kind="rotary")
     assert subject.make is not None
     assert not file.SEEN, "the adapter left nothing behind"
     one, other = subject.make(), subject.make()
@@ -86,13 +86,13 @@ def test_axes_that_source_names_are_believed(tmp_path: Path) -> None:
             angle = angles(torch.arange(h), d)
             return turn_half(x, angle.cos(), angle.sin())
     """
-    subject = adapt(user_file(tmp_path, source).rope, "rotary")
+    subject = adapted_as(user_file(tmp_path, source).rope, kind="rotary")
     assert isinstance(subject, Rotary)
     x, at = torch.ones(1, 3, 4, 8), torch.arange(4)[None]
     turned = subject.turn(x, at)
     assert torch.equal(turned[:, :, 0], turned[:, :, 1]), "tokens turn alike: the fault is kept"
     assert not torch.equal(turned[:, 0], turned[:, 1])
-    said = adapt(user_file(tmp_path, source).rope, "rotary", order="bhtd")
+    said = adapted_as(user_file(tmp_path, source).rope, kind="rotary", order="bhtd")
     assert "(B, H, T, D)" in said.adapted
 
 
@@ -107,7 +107,7 @@ def test_positions_of_three_coordinates(places: str, shape: str, tmp_path: Path)
             angle = torch.gather(p.float(), -1, (ladder % 3).expand(*p.shape[:2], -1))[:, None]
             return turn_half(x, angle.cos(), angle.sin())
     """
-    subject = adapt(user_file(tmp_path, source).rope, "rotary")
+    subject = adapted_as(user_file(tmp_path, source).rope, kind="rotary")
     assert isinstance(subject, Rotary)
     assert subject.axes == 3
     assert shape in subject.adapted
@@ -115,7 +115,7 @@ def test_positions_of_three_coordinates(places: str, shape: str, tmp_path: Path)
 
 def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:
     form = "a module with a table, f(x, input_pos=None), tokens before heads"
-    subject = adapt(user_file(tmp_path, FORMS[form]).rope, "rotary")
+    subject = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     assert isinstance(subject, Rotary)
     assert subject.most == 64
 
@@ -131,7 +131,7 @@ def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) 
 
     module = f"transformers.models.{model}.modeling_{model}"
     assert (module, name) in rotary_classes()
-    subject = adapt(the_class(module, name))
+    subject = adapted_as(the_class(module, name))
     assert isinstance(subject, Rotary)
     assert subject.axes == axes
     at = torch.arange(4)[None]
@@ -146,7 +146,7 @@ def test_a_config_of_transformers_is_built_with_its_own_base() -> None:
     transformers = pytest.importorskip("transformers")
     config = transformers.LlamaConfig(hidden_size=32, num_attention_heads=4, head_dim=8)
     config.rope_parameters = {"rope_type": "default", "rope_theta": 300.0}
-    subject = adapt(config)
+    subject = adapted_as(config)
     turns_as_half(subject, 300.0)
     assert subject.make is not None
     turns_as_half(subject.make(base=40.0), 40.0)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Bias
+from attnproof.programs.subject import adapted_as
 from tests.numeric.adapting_code import distance
 
 
@@ -44,7 +44,7 @@ BIASES = {
 
 @pytest.mark.parametrize("form", BIASES)
 def test_a_bias_of_each_form_is_heads_queries_keys(form: str) -> None:
-    subject = adapt(BIASES[form], "bias")
+    subject = adapted_as(BIASES[form], kind="bias")
     assert isinstance(subject, Bias)
     assert subject.bias is not None
     made = subject.bias(3, 7)
@@ -59,11 +59,11 @@ def test_a_bias_of_each_form_is_heads_queries_keys(form: str) -> None:
 def test_the_bias_of_t5_and_of_swin() -> None:
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
     swin = pytest.importorskip("transformers.models.swin.modeling_swin")
-    subject = adapt(t5.T5Attention, "bias")
+    subject = adapted_as(t5.T5Attention, kind="bias")
     assert isinstance(subject, Bias)
     assert subject.bias is not None
     assert subject.bias(3, 7).shape == (4, 3, 7)
-    window = adapt(swin.SwinRelativePositionBias, "bias")
+    window = adapted_as(swin.SwinRelativePositionBias, kind="bias")
     assert isinstance(window, Bias)
     assert window.window is not None
     assert window.window(2, 3).shape == (2, 6, 6)
@@ -86,7 +86,7 @@ def test_a_window_is_read_through_its_index() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return x
 
-    subject = adapt(Window((2, 3)), "bias")
+    subject = adapted_as(Window((2, 3)), kind="bias")
     assert isinstance(subject, Bias)
     assert subject.window is not None
     assert subject.index is not None
@@ -99,7 +99,7 @@ def test_a_function_that_gives_an_index() -> None:
         at = torch.cartesian_prod(*(torch.arange(n) for n in sizes))
         return ((at[:, None] - at[None] + 9) * torch.tensor([100, 1])).sum(-1)
 
-    subject = adapt(relative_index, "bias")
+    subject = adapted_as(relative_index, kind="bias")
     assert isinstance(subject, Bias)
     assert subject.index is not None
     assert subject.index((2, 2)).shape == (4, 4)
@@ -112,7 +112,7 @@ def test_masks_say_what_true_means() -> None:
         (lambda q_len, kv_len: distance(q_len, kv_len) > 0, "hidden"),
         (lambda T, S: torch.zeros(T, S).masked_fill(distance(T, S) > 0, -torch.inf), "visible"),
     ):
-        subject: Any = adapt(call, "mask")
+        subject: Any = adapted_as(call, kind="mask")
         mask = subject.mask(6, 6)
         assert subject.true_means == means
         seen = mask == 0 if mask.dtype != torch.bool else mask if means == "visible" else ~mask
@@ -151,7 +151,7 @@ class Rows(Adds):
     (Adds, 4.0, 40), (lambda x: x + table(x.shape[1], x.shape[2]), 1.0, 4096),
 ])  # fmt: skip
 def test_a_table_of_each_form_is_added(call: Any, scale: float, most: int) -> None:
-    subject: Any = adapt(call, "additive")
+    subject: Any = adapted_as(call, kind="additive")
     assert subject.most == most
     assert subject.scale == pytest.approx(scale)
     x = torch.randn(2, 7, subject.width)
@@ -159,6 +159,6 @@ def test_a_table_of_each_form_is_added(call: Any, scale: float, most: int) -> No
 
 
 def test_a_table_added_along_the_rows_stays_a_fault() -> None:
-    subject: Any = adapt(Rows, "additive")
+    subject: Any = adapted_as(Rows, kind="additive")
     added = subject.added(torch.zeros(3, 5, subject.width))
     assert torch.equal(added[:, 0], added[:, 1]), "source says rows come first, and is believed"

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from attnproof.numeric.identify import identify
 from attnproof.numeric.probes.examine import examine
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.declared import DeclaredRotary
 from attnproof.numeric.programs.subjects import Attention, Mask
+from attnproof.programs.subject import adapted_as
 
 
 def apply_rotary_emb(x: Tensor, freqs_cis: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ OF_ANGLES = ("frequencies-as-declared", "length-as-declared", "angles-are-exact"
 
 
 def test_no_law_of_angles_is_asked_of_code_that_is_given_them() -> None:
-    code = adapt(apply_rotary_emb, declared=DeclaredRotary(base=500000.0))
+    code = adapted_as(apply_rotary_emb, declared=DeclaredRotary(base=500000.0))
     found = {one.law: one for one in examine(code, laws=[*OF_ANGLES, "relative", "norm"])}
     assert {found[law].verdict for law in OF_ANGLES} == {"not asked"}
     assert "given its angles" in found["frequencies-as-declared"].why
@@ -32,7 +32,7 @@ def test_no_law_of_angles_is_asked_of_code_that_is_given_them() -> None:
 
 
 def test_no_base_nor_precision_is_read_off_angles_that_were_given() -> None:
-    found = identify(adapt(apply_rotary_emb))
+    found = identify(adapted_as(apply_rotary_emb))
     assert found.part("base") is None
     assert found.part("exact to") is None
     assert not found.numbers
@@ -61,9 +61,9 @@ class Wanting(nn.Module):
 
 
 def test_a_mask_that_is_left_out_is_told() -> None:
-    words = identify(adapt(Wanting())).sentence
+    words = identify(adapted_as(Wanting())).sentence
     assert "no mask of its own (it takes attention_mask, and was given none)" in words
-    words = identify(adapt(Wanting(own=True))).sentence
+    words = identify(adapted_as(Wanting(own=True))).sentence
     assert "causal where it is given no attention_mask" in words
 
 
@@ -74,7 +74,7 @@ def test_a_mask_that_is_handed_in_is_told(kernel: str) -> None:
         hidden_size=32, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=1,
         vocab_size=40, intermediate_size=48, attn_implementation=kernel,
     )  # fmt: skip
-    code = adapt(llama.LlamaAttention(config, layer_idx=0))
+    code = adapted_as(llama.LlamaAttention(config, layer_idx=0))
     assert isinstance(code, Attention)
     mask = identify(code).part("mask")
     assert mask is not None

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from torch import Tensor
 
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Bias
+from attnproof.programs.subject import adapted_as
 from attnproof.testing import check_bias
 
 from . import one_count_code as code
@@ -33,7 +33,7 @@ def test_one_that_looks_at_more_than_the_offset_is_still_broken() -> None:
 
 @pytest.mark.parametrize("made", [code.eight_bias, code.eight_last_bias])
 def test_the_heads_of_code_that_is_not_told_how_many(made: Callable[..., Tensor]) -> None:
-    subject = adapt(made)
+    subject = adapted_as(made)
     assert isinstance(subject, Bias)
     assert subject.heads == 8
     record = check_bias(made, ["slopes-as-declared"], declared="bias:name=alibi,heads=8",

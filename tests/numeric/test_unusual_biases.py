@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from attnproof.numeric.duck import exact
 from attnproof.numeric.identify import identify
 from attnproof.numeric.probes.examine import examine
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Additive, Subject
+from attnproof.programs.subject import adapted_as
 
 
 def verdicts(one: Subject, *laws: str) -> set[str]:
@@ -31,7 +31,7 @@ def slopes(heads: int) -> Callable[[int, int], Tensor]:
 
 def test_as_many_heads_as_keys_are_no_heads_behind_the_keys() -> None:
     for heads in (3, 6, 20):
-        one = adapt(slopes(heads), kind="bias")
+        one = adapted_as(slopes(heads), kind="bias")
         assert verdicts(one, "offset-only", "last-rows") == {"holds"}
         assert f"{heads} heads" in identify(one).sentence
 
@@ -52,10 +52,10 @@ class Buckets(nn.Module):
 
 
 def test_few_queries_are_placed_where_the_code_must_be_told() -> None:
-    one = adapt(Buckets(), kind="bias")
+    one = adapted_as(Buckets(), kind="bias")
     assert verdicts(one, "last-rows") == {"holds"}
-    assert "S - T" in one.adapted
-    assert verdicts(adapt(Buckets(heard=False), kind="bias"), "last-rows") == {"broken"}
+    assert "past_seen_tokens = (n - r)" in one.line
+    assert verdicts(adapted_as(Buckets(heard=False), kind="bias"), "last-rows") == {"broken"}
 
 
 def waves(omega: Tensor, width: int) -> Additive:

@@ -1,0 +1,140 @@
+"""What adds a table of positions to tokens, or makes the table, by a call that is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..numeric.programs.adapters.code import Code
+from ..numeric.programs.adapters.roles import sizes_of
+from ..numeric.programs.subjects import Additive
+from .layout import laid_out, read_back
+from .roles import SIZES, TURNED, common, lengths_of, raised, result_axes, returned, role, runs
+from .signature import Argument, Signature, SignatureError
+
+__all__ = ["additive", "feature_of", "widths"]
+
+LONGEST = 4096
+WORD = 2  # an id that is neither padding nor the first of a vocabulary
+
+
+def feature_of(signature: Signature) -> str:
+    """The letter of the features of a token."""
+    return "E" if "E" in signature.letters else "D"
+
+
+def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Tensor]:
+    """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E)."""
+    run = runs(code, signature)
+    back = returned(signature, ("out",))[0]
+    axes = result_axes(signature, back)
+    here = ("B", "n", feature_of(signature))
+    batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
+
+    def call(x: Tensor) -> Tensor:
+        tokens = [one for one in signature.arrays if role(one) in TURNED]
+        if tokens and not batched and x.shape[0] > 1:
+            return torch.cat([call(x[b : b + 1]) for b in range(x.shape[0])])
+        rows, count, _ = x.shape
+        lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
+        arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
+        return read_back(run(arrays, lengths)[back], axes, here, lengths)
+
+    return call
+
+
+def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int]) -> Tensor:
+    axes, count = one.axes or (), x.shape[1]
+    if role(one) in TURNED:
+        return laid_out(x, here, axes, lengths)
+    if role(one) in ("positions", "coordinates"):
+        at = torch.arange(count, device=x.device)
+        at = at if role(one) == "positions" else at.to(x.dtype)
+        return laid_out(at, ("n",), axes, lengths)
+    if role(one) == "ids":
+        return torch.full(one.shape(lengths), WORD, device=x.device)
+    if role(one) == "keep":
+        return torch.ones(one.shape(lengths), dtype=torch.bool, device=x.device)
+    raise SignatureError(
+        f"wanted what {one.name} is: write one of tokens, positions, ids, keep behind its axes"
+    )
+
+
+def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Additive:
+    """What adds a table to tokens, or makes it: then it is added here.
+
+    Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
+    """
+    width = _width(code, signature)
+    call = _made(code, signature, width)
+    zero = torch.zeros(3, 5, width)
+    one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
+    at_zero, at_one = call(zero), call(one)
+    adds = not torch.equal(at_zero, at_one)
+    scale = float(((at_one - at_zero) * one).sum() / (one * one).sum()) if adds else 1.0
+    if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
+        raise SignatureError(
+            f"wanted tokens and a table in a sum, and {code.name}, called as {signature}, gives "
+            "something else"
+        )
+    parts = code.module.parameters() if code.module is not None else ()
+    return Additive(
+        **common(
+            code,
+            signature,
+            partial(additive, guessed=guessed),
+            "" if adds else "it makes the table, which is added to x here",
+            guessed,
+        ),
+        added=call if adds else lambda x: x + call(x),
+        width=width,
+        scale=scale if abs(scale - 1) > 1e-5 else 1.0,
+        most=code.options.most or _most(code, signature, width),
+        learned=any(p.requires_grad for p in parts),
+    )
+
+
+def _most(code: Code, signature: Signature, width: int) -> int:
+    """How many positions the table has."""
+
+    def works(count: int) -> bool:
+        try:
+            _made(code, signature, width)(torch.zeros(1, count, width))
+        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+            return False
+        return True
+
+    low, high = 1, LONGEST + 1
+    if works(LONGEST):
+        return LONGEST
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if works(middle) else (low, middle)
+    return low
+
+
+def widths(code: Code) -> tuple[int, ...]:
+    """The features of a token: what is told, else what the object holds, else some sizes."""
+    told = code.options.embed or code.options.width
+    module: Any = code.module
+    tables = [*module.buffers(), *module.parameters()] if module is not None else []
+    known = [one.shape[-1] for one in tables if one.dim() > 1]
+    known += [n for r in ("embed", "width") for n in sizes_of(code.call, r)]
+    return tuple(dict.fromkeys([told] if told else [*known, SIZES["E"], 8, 32, 64]))
+
+
+def _width(code: Code, signature: Signature) -> int:
+    """The first number of features with which it can be called."""
+    failed = ""
+    for width in widths(code):
+        try:
+            _made(code, signature, width)(torch.zeros(3, 5, width))
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            failed = failed or f"with {width} features: {raised(code, error)}"
+            continue
+        return width
+    raise SignatureError(f"{code.name} was called as {signature}, and {failed}")

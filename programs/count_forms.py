@@ -1,0 +1,370 @@
+"""How biases, masks and additive tables are called where nobody says so, as lines.
+
+Of each parameter its name says which length or array it is given; where no name says anything,
+every order is tried.  The axes of what comes back are read off two calls with lengths that are all
+different, and the line goes the way of a call that is told.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ..numeric.programs.adapters.code import Ambiguous, Code, DoesNotFit
+from ..numeric.programs.adapters.roles import Parameter, order_in, parameters
+from ..numeric.programs.subjects import Additive, Bias, Mask
+from .additive import additive, widths
+from .counts import bias, heads_of, mask, plain_arrays, table_of_window
+from .fitting import Fit, best, fitting, short
+from .roles import raised, role, runs, said
+from .signature import Signature, parse
+
+__all__ = ["fit_additive", "fit_bias", "fit_mask"]
+
+# Two calls; no two letters, and no products of two, have the same lengths in both.
+FIRST = {"B": 3, "r": 5, "n": 7, "h": 2, "w": 9, "p": 0}
+SECOND = {"B": 2, "r": 6, "n": 11, "h": 4, "w": 13, "p": 0}
+PLAIN = {
+    "heads": " = H", "groups": " = H", "window": " = 3", "base": " = 10000.0",
+    "device": " = 'cpu'", "dtype": " = torch.float32", "causal": " = True",
+}  # fmt: skip
+TOKENS = ("tokens", "value", "query")
+ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
+METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
+_BIAS = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n|1) n(?: H)?|(?:(?:1|H) )*\(h w\) \(h w\)")
+_MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
+_ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E")
+IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
+Kind = TypeVar("Kind")
+
+
+def _needed(code: Code, but: Sequence[str] = ()) -> list[Parameter]:
+    """The parameters that are given something: required ones, and lengths that may be None."""
+    known = parameters(code.call)
+    lengths = ("length", "keys")
+    return [
+        one
+        for one in known
+        if one.name not in but and (one.required or (one.role in lengths and one.default is None))
+    ]
+
+
+def _arguments(code: Code) -> Iterator[list[str]]:
+    """Groups of arguments for lengths: those that the names say, else every order of letters."""
+    known = _needed(code)
+    roles = [one.role for one in known]
+    keyed = bool({"keys", "mask", "padding"} & set(roles)) or roles.count("length") > 1
+    rows = "r" if keyed else "n"
+    for tokens in dict.fromkeys((rows, "n")):
+        told, lengths = [], 0
+        for one in known:
+            lengths += one.role == "length"
+            told.append(
+                f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
+                else f"{one.name} = n" if one.role == "keys"
+                else f"{one.name}: B {tokens} E tokens" if one.role in TOKENS
+                else f"{one.name}: B n keep" if one.role in ("mask", "padding")
+                else f"{one.name} = D" if one.role in ("width", "embed")
+                else f"{one.name}{PLAIN[one.role]}" if one.role in PLAIN
+                else ""
+            )  # fmt: skip
+        if all(told) and (not known or {"length", "keys", "mask", "padding", *TOKENS} & set(roles)):
+            yield [short(", ".join(told))]
+            if not set(TOKENS) & set(roles):
+                return
+    free = [one for one in known if one.role not in ("device", "dtype")]
+    rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
+    orders = [order.split() for order in ALONE.get(len(free), ())]
+    yield [
+        ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
+        for order in orders
+    ]
+
+
+def _built(code: Code) -> Iterator[str]:
+    """What a constructor is given a length of the call for, where the call takes nothing."""
+    owner = type(getattr(code.call, "__self__", code.call))
+    known = parameters(owner) if not inspect.isroutine(code.call) or code.module else ()
+    for one in known:
+        if one.role in ("length", "keys"):
+            yield f"built with {one.name} = n"
+        if one.role == "window":
+            yield f"built with {one.name} = (h, w)"
+
+
+def _axes(code: Code, told: str, clause: str, own: str, more: Mapping[str, int]) -> str:
+    """The axes of what comes back.  Raises ``DoesNotFit``.
+
+    ``own``: what an axis is that has the same length in both calls, and is none that went in.
+    """
+    signature = parse(f"{told} -> 1{clause}")
+    letters = [c for c in signature.letters if c != "p"]
+    areas = [(c, d) for c in letters for d in letters if c != d and d != "B"]
+    names: list[dict[str, int]] = []
+    shapes: list[tuple[int, ...]] = []
+    for sizes in (FIRST, SECOND):
+        at = {**sizes, **more}
+        shapes.append(tuple(_called(runs(code, signature), signature, at).shape))
+        areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
+        names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at})
+    if len(shapes[0]) != len(shapes[1]):
+        raise DoesNotFit(f"of other lengths {shapes[1]} came for {shapes[0]}")
+    axes = []
+    for pair in zip(*shapes, strict=True):
+        fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
+        axis = next(fits, own if pair[0] == pair[1] else "")
+        if not axis:
+            raise DoesNotFit(f"an axis of length {pair[0]}, and {pair[1]}, is none that went in")
+        axes.append(axis)
+    return " ".join(axes)
+
+
+def _called(run: Any, signature: Signature, lengths: dict[str, int]) -> Tensor:
+    """What comes back, in whatever shape."""
+    arrays = plain_arrays(signature, lengths)
+    for one in signature.arrays:
+        if role(one) == "positions":
+            arrays[one.name] = torch.zeros(one.shape(lengths), dtype=torch.long)
+        elif role(one) == "ids":
+            arrays[one.name] = torch.full(one.shape(lengths), 2)
+    value = next(iter(run(arrays, lengths).values()))
+    if not isinstance(value, Tensor):
+        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
+    return value
+
+
+def _lines(
+    code: Code, allowed: re.Pattern[str], own: str, failed: list[str]
+) -> Iterator[list[str]]:
+    """Groups of lines of which the code takes the arguments, and gives what is wanted."""
+    more = {"H": heads_of(code), "D": 22, "E": 26}
+    clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else [""]
+    groups = [[(told, one) for told in group for one in clauses] for group in _arguments(code)]
+    groups.append([(told, "") for told in _window(code)])
+    for group in groups:
+        lines = []
+        for told, clause in group:
+            try:
+                axes = _axes(code, told, clause, own, more)
+            except Exception as error:  # noqa: BLE001 (the code may raise anything)
+                failed.append(f"called with ({told}): {raised(code, error)}")
+                continue
+            swapped = " n n" in f" {axes}" and "= r" in told
+            if swapped or not allowed.fullmatch(axes) or axes.count("H") > 1:
+                failed.append(f"called with ({told}), what came back is {axes}")
+                continue
+            lines.append(f"{told} -> {axes}{clause}".strip())
+        if lines:
+            yield lines
+
+
+def _window(code: Code) -> Iterator[str]:
+    """The sizes of a window, as a tuple or one by one."""
+    known = [one.name for one in _needed(code)]
+    if len(known) == 1:
+        yield f"{known[0]} = (h, w)"
+    if len(known) == 2:
+        yield f"{known[0]} = h, {known[1]} = w"
+
+
+def _methods(code: Code) -> Iterator[str]:
+    """Methods of the object whose names say that they make a bias, then the object itself."""
+    if not inspect.isroutine(code.call):
+        named = [
+            name
+            for name in dir(type(code.call))
+            if METHODS.search(name) and not hasattr(nn.Module, name)
+            and not name.startswith("__") and inspect.isroutine(getattr(code.call, name, None))
+        ]  # fmt: skip
+        yield from sorted(named, key=lambda name: "compute" not in name)
+    yield ""
+
+
+def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code: Code,
+           failed: list[str]) -> Kind | None:  # fmt: skip
+    """The best line of the first group of which one fits.  Raises ``Ambiguous``."""
+    for group in groups:
+        why: dict[str, str] = {}
+        found = fitting(group, tried, code, why)
+        failed += why.values()
+        if found:
+            return best(found, code.name).way
+    return None
+
+
+def fit_bias(code: Code) -> Bias:
+    """A bias, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    hidden = getattr(code.call, "has_relative_attention_bias", True) is False
+    built = "; built with has_relative_attention_bias = True" * hidden
+    failed: list[str] = []
+    for method in _methods(code):
+        clauses = f"; method {method}" * bool(method) + built
+        try:
+            one = said(code, parse(f"-> 1{clauses}"))
+            tried = partial(_biased, one, clauses)
+            found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
+        except Ambiguous:
+            raise
+        except DoesNotFit as error:
+            failed.append(str(error))
+            continue
+        if found is not None:
+            return found
+    if hasattr(code.call, "relative_position_bias_table"):
+        return table_of_window(code)
+    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+
+
+def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
+    """The line as a bias; in a window it may be the index into a table."""
+    numbers = _value(code, line)
+    whole = not numbers.is_floating_point()
+    if whole and "(h w)" not in line:
+        raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
+    given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
+    subject = bias(code, given, guessed=True)
+    seen = (
+        subject.bias(3, 7) if subject.bias is not None
+        else subject.window(2, 3) if subject.window is not None
+        else subject.index((2, 3)) if subject.index is not None
+        else torch.zeros(())
+    )  # fmt: skip
+    return Fit(str(given), subject, seen, ())
+
+
+def _ended(line: str, kind: str) -> str:
+    """The line, with what it is that comes back."""
+    call, clause, more = line.partition(";")
+    return f"{call} {kind}{clause}{more}"
+
+
+def _value(code: Code, line: str) -> Tensor:
+    signature = parse(line)
+    more = {"H": heads_of(code), "D": 22, "E": 26}
+    return _called(runs(code, signature), signature, {**FIRST, **more})
+
+
+def _placed(code: Code, line: str) -> str:
+    """The line, with where the first query stands if the code must be told to put it right.
+
+    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
+    """
+    beside = [one.name for one in parameters(code.call) if one.role == "offset"
+              and not one.required]  # fmt: skip
+    if "= r" not in line or len(beside) != 1:
+        return line
+    told = line.replace(" ->", f", {beside[0]} = (n - r) ->")
+    try:
+        plain, placed = (bias(code, parse(one)).bias for one in (line, told))
+        assert plain is not None
+        assert placed is not None
+        last = plain(7, 7)[..., 4:, :]
+        moves = torch.equal(placed(3, 7), last) and not torch.equal(plain(3, 7), last)
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return line
+    return told if moves else line
+
+
+def fit_mask(code: Code) -> Mask:
+    """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    failed: list[str] = []
+    found = _first(_lines(code, _MASK, "1", failed), partial(_masked, code), code, failed)
+    if found is not None:
+        return found
+    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+
+
+def _masked(code: Code, line: str) -> Fit[Mask]:
+    """The line as a mask, with what True means in it: no query hides itself.
+
+    Numbers that are all 0 and 1 are truth values.  A mask of zeros alone hides nothing as numbers.
+    """
+    plain = mask(code, parse(line)).mask
+    square = plain(6, 6)
+    truth = square.dtype == torch.bool or (
+        bool(((square == 0) | (square == 1)).all()) and bool(square.any())
+    )
+    own = bool(square.diagonal(dim1=-2, dim2=-1).any())
+    kind = "add" if not truth else "keep" if own else "hide"
+    signature = parse(_ended(line, kind))
+    return Fit(str(signature), mask(code, signature, guessed=True), plain(3, 7).double(), ())
+
+
+def fit_additive(code: Code) -> Additive:
+    """What adds a table, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
+    failed: list[str] = []
+    lines = []
+    clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
+    for told, clause in product(_added(code), clauses):
+        for width in widths(code):
+            try:
+                axes = _axes(code, told, clause, "E", {"E": width})
+            except Exception as error:  # noqa: BLE001 (the code may raise anything)
+                failed.append(f"called with ({told}): {raised(code, error)}")
+                continue
+            if _ADDED.fullmatch(axes):
+                lines.append(f"{told} -> {axes}{clause}".strip())
+                break
+            failed.append(f"called with ({told}), what came back is {axes}")
+    found = _first([lines], partial(_adding, code), code, failed)
+    if found is not None:
+        return found
+    raise DoesNotFit(failed[0] if failed else "it takes no tokens, no positions and no length")
+
+
+def _tokens_or_lengths(code: Code) -> list[Parameter]:
+    """What it must be given, and positions; of code that need not be given anything, ids."""
+    known = parameters(code.call)
+    needed = [one for one in known if one.required or one.role == "positions"]
+    return needed or [one for one in known if IDS.search(one.name)]
+
+
+def _added(code: Code) -> Iterator[str]:
+    """The arguments of what adds a table, or makes one; axes that the source says are believed."""
+    hinted = order_in(code.text)
+    first = ["n B E"] if hinted.startswith("t") else []
+    orders = first or (["B n E", "n E"] if hinted.startswith("b") else ["B n E", "n B E", "n E"])
+    choices: list[list[str]] = []
+    for k, one in enumerate(_tokens_or_lengths(code)):
+        tokens = [f"{one.name}: {axes} tokens" for axes in orders]
+        places = [f"{one.name}: {axes} positions" for axes in ("n", "B n", "1 n")]
+        if IDS.search(one.name):
+            choices.append([f"{one.name}: B n ids"])
+        elif one.role in ("tokens", "value", "query"):
+            choices.append(tokens)
+        elif one.role == "positions":
+            choices.append(places)
+        elif one.role in ("mask", "padding"):
+            choices.append([f"{one.name}: B n keep"])
+        elif one.role in ("width", "embed"):
+            choices.append([f"{one.name} = E"])
+        elif one.role in ("length", "keys"):
+            choices.append([f"{one.name} = n"])
+        elif one.role == "offset":
+            choices.append([f"{one.name} = p"])
+        elif one.role in PLAIN:
+            choices.append([f"{one.name}{PLAIN[one.role]}"])
+        elif k == 0:
+            choices.append(tokens)
+        else:
+            raise DoesNotFit(f"it must be given {one.name!r}, and what that is its name does not "
+                             f"say")  # fmt: skip
+    for chosen in product(*choices):
+        yield short(", ".join(chosen))
+
+
+def _adding(code: Code, line: str) -> Fit[Additive]:
+    """The line as what adds a table: best where it is another for each token, of every row."""
+    subject = additive(code, parse(line), guessed=True)
+    made = subject.added(torch.zeros(3, 5, subject.width))
+    if not bool(made.any()):
+        raise DoesNotFit(f"called as {line}, it adds nothing")
+    apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
+    return Fit(str(parse(line)), subject, made, (apart,))
