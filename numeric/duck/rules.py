@@ -128,7 +128,8 @@ def _copy(session: Session, x: Any, source: Any, *rest: Any) -> Payload:  # noqa
 def _index_put(session: Session, x: Any, places: Any, value: Any, accumulate: bool = False
                ) -> Payload:  # fmt: skip
     def how(parts: list[Tensor]) -> Tensor:
-        return torch.index_put(parts[0], places, parts[1], accumulate)
+        put: Tensor = torch.ops.aten.index_put(parts[0], places, parts[1], accumulate)
+        return put  # the operator takes None for a whole axis, torch.index_put does not
 
     return at.joined(session, [x, value], how)
 

@@ -37,6 +37,13 @@ def as_complex(x: Tensor) -> Tensor:
     return torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
 
 
+def _set(x: torch.Tensor, value: float) -> torch.Tensor:
+    """The same, but for the odd places of its last axis."""
+    changed = x.clone()
+    changed[:, :, torch.tensor([1, 3])] = value
+    return changed
+
+
 FALSE: dict[str, tuple[One, One]] = {
     "absolute values": (lambda x: x.abs(), lambda x: x),
     "the root of a square": (lambda x: x.pow(2).sqrt(), lambda x: x),
@@ -76,6 +83,7 @@ FALSE: dict[str, tuple[One, One]] = {
     "accumulated": (lambda x: x * torch.arange(4.0).index_put(
         (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True),
                     lambda x: x * torch.arange(4.0)),
+    "set behind whole axes": (lambda x: _set(x, 7.0), lambda x: x),
 }  # fmt: skip
 
 
@@ -105,6 +113,8 @@ TRUE: dict[str, tuple[One, One]] = {
     "accumulated": (lambda x: x * torch.arange(4.0).index_put(
         (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True),
                     lambda x: x * torch.tensor([0.0, 6.0, 2.0, 3.0])),
+    "set behind whole axes": (
+        lambda x: _set(x, 7.0), lambda x: torch.where(torch.arange(4) % 2 > 0, 7.0, x)),
 }  # fmt: skip
 
 
