@@ -103,7 +103,7 @@ def check_code(
             "event": "adapted", "name": told, "kind": subject.kind, "adapted": subject.adapted,
             "file": file_of(code),
         })  # fmt: skip
-        look(subject, asked, heard.hear)
+        look(subject, asked, heard.hear, code)
     heard.hear({"event": "ended"})
     record = heard.record(perf_counter() - start)
     if run.heard is not None:

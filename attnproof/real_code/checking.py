@@ -10,7 +10,7 @@ adapted     name, kind, adapted (how the code is called), file
 begins      leg, law (empty where a leg looks at all laws at once)
 found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has it
 traced      operations, guards, unread, why
-identity    kind, sentence, parts, answers, numbers
+identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; told by a process of its own at its end)
 files       files (what the code loaded, with digests; told by a process of its own)
 leg         leg, why (it did not come to its end; empty if it did), seconds, traceback
@@ -70,11 +70,14 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     return subject
 
 
-def look(subject: Subject, asked: Asked, tell: Tell) -> None:
-    """Look at the code on the legs that are asked for."""
+def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
+    """Look at the code on the legs that are asked for; ``thing`` is what was adapted."""
     from ..numeric.programs.settings import given_back
 
-    legs = {"measured": _measured, "identity": _identity, "exact": _exact, "traced": _traced}
+    legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
+        "measured": _measured, "identity": partial(_identity, thing), "exact": _exact,
+        "traced": _traced,
+    }  # fmt: skip
     tell = partial(_under, subject, tell)
     for leg in asked.legs:
         start, why, fault = perf_counter(), "", None
@@ -179,17 +182,20 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     })  # fmt: skip
 
 
-def _identity(subject: Subject, asked: Asked, tell: Tell) -> None:
-    """What the code is."""
+def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
+    """What the code is, and what is unusual of that beside what it says of itself."""
     import torch
 
     from ..numeric.devices import chosen
     from ..numeric.identify import identify
+    from ..numeric.identify.remarks import remarks_on
     from ..numeric.probes.base import Draw
 
     tell({"event": "begins", "leg": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
-    tell({"event": "identity", **_identified(identify(subject, draw))})
+    found = identify(subject, draw)
+    remarks = [asdict(one) for one in remarks_on(subject, found, thing)]
+    tell({"event": "identity", **_identified(found), "remarks": remarks})
 
 
 def _identified(found: Identity) -> Event:

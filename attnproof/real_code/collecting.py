@@ -18,6 +18,7 @@ from .records import (
     LawOfCodeRecord,
     LegRecord,
     PartRecord,
+    RemarkRecord,
     SeenRecord,
     SideRecord,
     TracedRecord,
@@ -41,6 +42,7 @@ class Collected:
         self.legs: list[LegRecord] = []
         self.traced: TracedRecord | None = None
         self.identity: IdentityRecord | None = None
+        self.remarks: tuple[RemarkRecord, ...] = ()
         self.at = ("", "")  # the leg and the law that were begun last
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
@@ -67,6 +69,7 @@ class Collected:
                     unread=tuple(told["unread"]), why=told["why"],
                 )  # fmt: skip
             case "identity":
+                self.remarks = tuple(RemarkRecord(**one) for one in told["remarks"])
                 self.identity = _identity(told)
             case "leg":
                 self.legs.append(LegRecord(**told))
@@ -128,7 +131,7 @@ class Collected:
             kind=self.kind or asked.kind,
             adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
             device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
-            traced=self.traced, legs=tuple(self.legs), why=self.why,
+            remarks=self.remarks, traced=self.traced, legs=tuple(self.legs), why=self.why,
             traceback=self.traceback, stopped=stopped,
             unfinished=missing, said=said, printed=self.printed, first_printed=self.first_printed,
             torch=self.torch, seconds=seconds,

@@ -25,6 +25,7 @@ __all__ = [
     "LawVerdict",
     "LegRecord",
     "PartRecord",
+    "RemarkRecord",
     "SeenRecord",
     "SideRecord",
     "TracedRecord",
@@ -132,6 +133,20 @@ class IdentityRecord(Record):
     traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
 
 
+class RemarkRecord(Record):
+    """What is unusual of the code beside what it says of itself; no law is broken by it."""
+
+    about: str = Field(description="The part of the identity.")
+    expected: str
+    why: str = Field(description="The name, setting or line that suggests what was expected.")
+    found: str
+
+    @property
+    def sentence(self) -> str:
+        """The remark in a line."""
+        return f"{self.about}: {self.found}; expected: {self.expected} ({self.why})"
+
+
 class TracedRecord(Record):
     """What was read of the code's graph of operations."""
 
@@ -166,6 +181,9 @@ class CodeRecord(Record):
     named: tuple[str, ...] = Field(description="The laws that were named; none: all of its kind.")
     laws: tuple[LawOfCodeRecord, ...]
     identity: IdentityRecord | None
+    remarks: tuple[RemarkRecord, ...] = Field(
+        default=(), description="What is unusual; the exit code does not depend on it."
+    )
     traced: TracedRecord | None
     legs: tuple[LegRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
@@ -230,7 +248,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[3] = 3
+    version: Literal[4] = 4
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str

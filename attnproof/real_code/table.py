@@ -73,7 +73,9 @@ def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
     from rich.console import Group
 
     at = max(NARROW, min(width, WIDE))
-    parts = [*_head(record), *_identity(record.identity), *_notes(record)]
+    parts = [
+        *_head(record), *_identity(record.identity), *_remarks(record), *_notes(record),
+    ]  # fmt: skip
     return Group(*_lines(iter(parts), at))
 
 
@@ -160,6 +162,7 @@ def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
     if record.identity is not None:
         yield "", ""
         yield f"it is: {record.identity.sentence}", "bold"
+    yield from _remarks(record)
     yield from _notes(record)
     if told := declaring(record):
         yield told, "dim"
@@ -175,6 +178,11 @@ def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
         doubt = "" if part.certain else " (other values would fit as well)"
         yield f"  {part.name}: {part_told(part)}{doubt}; {part.evidence}", ""
     yield from ((answer, "") for answer in identity.answers)
+
+
+def _remarks(record: CodeRecord) -> Iterator[Line]:
+    """What is unusual of the code beside what it says of itself."""
+    yield from ((f"remark: {one.sentence}", "yellow") for one in record.remarks)
 
 
 def _notes(record: CodeRecord) -> Iterator[Line]:

@@ -84,7 +84,7 @@ def _look(asked: Asked, tell: Any) -> None:
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
         tell({"event": "refused", "why": readable(why)[:MOST]})
         return
-    look(subject, asked, tell)
+    look(subject, asked, tell, code.thing)
     tell({"event": "files", "files": sources_loaded(code.file)})
 
 

@@ -1,7 +1,8 @@
 """What code is, read off what it does: layout, base, scaling, precision, masks, heads, slopes.
 
-Nothing is read from source code or from the names of attributes: a part of an identity is what
-calls showed, with how it was read and how far it may be off.
+Nothing of an identity is read from source code or from names: a part of it is what calls showed,
+with how it was read and how far it may be off.  What code says of itself is read apart from that
+(:mod:`.suggestions`), and :mod:`.remarks` compares the two.
 """
 
 from __future__ import annotations

@@ -142,7 +142,8 @@ def _mask(rule: Pattern, apart: bool, keys: int) -> Iterator[Part]:
     seen = f"keys with a weight above 0 for {keys} queries; the first queries see {few}"
     words = rule.words + (" (of the heads together)" if apart else "")
     value = {"rule": rule.name, "before": rule.before, "after": rule.after,
-             "window": rule.window, "counts": list(rule.counts[:16])}  # fmt: skip
+             "window": rule.window, "counts": list(rule.counts[:16]),
+             "ahead": rule.ahead}  # fmt: skip
     yield Part("mask", value, words, seen, certain=rule.name != "irregular")
     if rule.alignment:
         yield Part("alignment", rule.alignment, ALIGNED[rule.alignment], "3 queries and 7 keys")

@@ -50,7 +50,9 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
 
 def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     """Which tokens are seen; whose mask that is, where it is not the code's own."""
-    value: dict[str, Any] = {"rule": rule.name, "before": rule.before, "after": rule.after}
+    value: dict[str, Any] = {
+        "rule": rule.name, "before": rule.before, "after": rule.after, "ahead": rule.ahead
+    }  # fmt: skip
     words, sure = rule.words, rule.name != "irregular"
     made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")
     if made:

@@ -27,7 +27,8 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
     )
     few = ", ".join(map(str, rule.counts[:8]))
     value = {"rule": rule.name, "before": rule.before, "after": rule.after,
-             "window": rule.window, "counts": list(rule.counts[:16])}  # fmt: skip
+             "window": rule.window, "counts": list(rule.counts[:16]),
+             "ahead": rule.ahead}  # fmt: skip
     parts = [Part("mask", value, rule.words,
                   f"{keys} queries and keys, the first of which see {few}",
                   certain=rule.name != "irregular")]  # fmt: skip

@@ -24,7 +24,7 @@ class Pattern:
     ``before`` and ``after``: how far a query sees, None where as far as was asked.  ``own``:
     whether it sees itself.  ``alignment``: where the last query stands if there are fewer queries
     than keys, "" where that was not asked or cannot be told.  ``size`` of a prefix, block or sink.
-    ``counts``: of visible keys, for each query.
+    ``counts``: of visible keys, for each query.  ``ahead``: whether any query sees a later key.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Pattern:
     alignment: str
     counts: tuple[int, ...]
     size: int = 0
+    ahead: bool = False
 
     @property
     def window(self) -> int | None:
@@ -82,7 +83,8 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
             if bool((((o >= low) & (o <= high)) == wide).all()):
                 fit.append(word)
         alignment = fit[0] if len(fit) == 1 else "" if fit else "neither"
-    return Pattern(name, before, after, alignment, counts, size)
+    ahead = bool(square.triu(1).any())
+    return Pattern(name, before, after, alignment, counts, size, ahead)
 
 
 def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:

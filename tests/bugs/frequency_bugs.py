@@ -91,13 +91,13 @@ def many_axes_whole() -> Rotary:
 class Partial(Rope):
     """A quarter of the head turns."""
 
-    part = 0.25
+    partial_rotary_factor = 0.25
 
     def __init__(self, width: int = 32) -> None:
-        super().__init__(width, int(width * self.part))
+        super().__init__(width, int(width * self.partial_rotary_factor))
 
     def declared(self) -> DeclaredRotary:
-        turned = int(self.width * self.part)
+        turned = int(self.width * self.partial_rotary_factor)
         return DeclaredRotary(base=self.base, layout=self.layout, width=turned)
 
 
@@ -106,7 +106,7 @@ class PartialTwice(Partial):
 
     def __init__(self, width: int = 32) -> None:
         super().__init__(width)
-        self.turned = int(self.turned * self.part)
+        self.turned = int(self.turned * self.partial_rotary_factor)
 
 
 @bug(

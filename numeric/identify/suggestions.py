@@ -1,0 +1,188 @@
+"""What code says of itself: its names, first docstring lines, settings and written numbers.
+
+Nothing here is what the code does.  It is what somebody who reads it would expect, with the place
+where it stands, so that :mod:`.remarks` can compare the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+__all__ = ["Setting", "Suggestions", "suggestions_of"]
+
+DEEP = 2  # parts of parts of a module whose settings are read
+OURS = ("torch", "builtins", "abc", "typing")  # classes of these say nothing of the code
+DICTS = ("rope_parameters", "rope_scaling", "rope_config", "scaling_config")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value that the code keeps under a name, and where: "base = 10000 of Rope"."""
+
+    name: str
+    value: Any
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value!r} of {self.where}"
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """``names``: of the function, or of the class and those it is made from, the nearest first.
+
+    ``docs``: the first line of each docstring, by name.  ``settings``: what is kept in attributes,
+    configurations and defaults.  ``numbers``: those written in the source.  ``source``: of the
+    function or the class itself.  ``parameters``: of the function or of ``forward``.
+    """
+
+    names: tuple[str, ...] = ()
+    docs: Mapping[str, str] = field(default_factory=dict)
+    settings: tuple[Setting, ...] = ()
+    numbers: frozenset[float] = frozenset()
+    source: str = ""
+    parameters: tuple[str, ...] = ()
+
+    def named(self, pattern: str) -> str:
+        """The first name that has a word of this pattern, "" if none does.
+
+        Words are parted by underscores and by capitals.
+
+        >>> Suggestions(names=("MPTAlibiBias",)).named("alibi")
+        'MPTAlibiBias'
+        """
+        return next((name for name in self.names if re.search(pattern, _words(name))), "")
+
+    def under(self, names: Collection[str], kinds: type | tuple[type, ...]) -> list[Setting]:
+        """The settings of these names whose values are of these kinds; truth is no number."""
+        return [
+            one for one in self.settings
+            if one.name in names and isinstance(one.value, kinds)
+            and (kinds is bool or not isinstance(one.value, bool))
+        ]  # fmt: skip
+
+
+def _words(name: str) -> str:
+    """A name in lower case, its words parted by spaces.
+
+    >>> _words("apply_rotary"), _words("GPTJAttention"), _words("GPTNeoX")
+    ('apply rotary', 'gptj attention', 'gpt neo x')
+    """
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", " ", name)
+    return apart.replace("_", " ").replace(".", " ").lower()
+
+
+def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
+    """What a function, class, module or method says of itself; ``module`` is what was built of it.
+
+    >>> def turned(x, theta=10000.0):
+    ...     "Turn neighbours."
+    >>> found = suggestions_of(turned)
+    >>> found.names, [str(one) for one in found.settings]
+    (('turned',), ['theta = 10000.0 of turned'])
+    """
+    thing = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
+    owner = module if module is not None else getattr(thing, "__self__", thing)
+    owner = thing if inspect.ismodule(owner) else owner  # of what is built in
+    pieces: list[Any] = []
+    if inspect.isroutine(thing):
+        pieces.append(thing)
+    kind = owner if inspect.isclass(owner) else type(owner)
+    if isinstance(owner, nn.Module) or inspect.isclass(owner) or not inspect.isroutine(owner):
+        pieces += [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in OURS]
+    if not pieces:
+        return Suggestions()
+    texts = [_source(piece) for piece in pieces]
+    run = pieces[0] if inspect.isroutine(pieces[0]) else getattr(kind, "forward", None)
+    return Suggestions(
+        names=tuple(piece.__name__ for piece in pieces),
+        docs={piece.__name__: _first(piece) for piece in pieces if _first(piece)},
+        settings=tuple(_settings(pieces[0], owner)),
+        numbers=frozenset(number for text in texts for number in _numbers(text)),
+        source=texts[0],
+        parameters=tuple(_parameters(run)),
+    )
+
+
+def _first(piece: Any) -> str:
+    return (vars(piece).get("__doc__") if inspect.isclass(piece) else piece.__doc__) or ""
+
+
+def _source(piece: Any) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(piece))
+    except (OSError, TypeError, SyntaxError):  # typed into a session, or built in
+        return ""
+
+
+def _parameters(run: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(run).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def _settings(piece: Any, owner: Any) -> Iterator[Setting]:
+    """Defaults of a function; attributes and configurations of an object and of its parts."""
+    if inspect.isroutine(piece):
+        for name, one in _parameters(piece).items():
+            if one.default is not one.empty and one.default is not None:
+                yield Setting(name, one.default, piece.__name__)
+    if isinstance(owner, nn.Module):
+        for path, part in owner.named_modules():
+            if path.count(".") < DEEP:
+                yield from _kept(part, f"{type(owner).__name__}{'.' * bool(path)}{path}")
+    elif not inspect.isclass(owner) and not inspect.isroutine(owner):
+        yield from _kept(owner, type(owner).__name__)
+
+
+def _kept(part: Any, where: str) -> Iterator[Setting]:
+    own = dict(vars(part)) if hasattr(part, "__dict__") else {}
+    for cls in type(part).__mro__:
+        if cls.__module__.partition(".")[0] not in OURS:
+            own = {**{k: v for k, v in vars(cls).items() if isinstance(v, int | float)}, **own}
+    for name, value in own.items():
+        if name.startswith("_") or value is None:
+            continue
+        if name in ("config", "args", "cfg") and not isinstance(value, nn.Module):
+            inner = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+            yield from _plain(inner, f"{where}.{name}")
+        else:
+            yield from _plain({name: value}, where)
+
+
+def _plain(values: Mapping[str, Any], where: str) -> Iterator[Setting]:
+    """Numbers, truth values and texts; those of the dictionaries that describe a rotation too."""
+    for name, value in values.items():
+        if isinstance(value, bool | int | float | str):
+            yield Setting(name, value, where)
+        elif name in DICTS and isinstance(value, dict):
+            yield from _plain(value, f"{where}.{name}")
+            for kind, inner in value.items():  # one dictionary for each kind of layer
+                if isinstance(inner, dict):
+                    yield from _plain(inner, f"{where}.{name}[{kind!r}]")
+
+
+def _numbers(text: str) -> Iterator[float]:
+    """The numbers that are written in source code, powers of two of them among these."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            yield float(node.value)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            sides = (node.left, node.right)
+            base, power = (s.value if isinstance(s, ast.Constant) else None for s in sides)
+            if isinstance(base, int) and isinstance(power, int) and 0 < power < 64:
+                yield float(base**power)
