@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..programs.identity import Identity, Part
@@ -73,7 +73,20 @@ def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple
     said = Suggestions() if code is None else suggestions_of(code, subject.module)
     parts = {part.name: part for part in identity.parts}
     rule = RULES.get(subject.kind)
-    return tuple(rule(subject, parts, said)) if rule is not None else ()
+    found = tuple(rule(subject, parts, said)) if rule is not None else ()
+    known = _declared(getattr(subject, "declared", None))
+    return tuple(one for one in found if one.about not in known)
+
+
+def _declared(declared: Any) -> set[str]:
+    """What is declared by the name of a part: a law compares that, whatever the code says."""
+    if declared is None:
+        return set()
+    usual = type(declared)()
+    said = {f.name for f in fields(declared)
+            if getattr(declared, f.name) not in (None, getattr(usual, f.name))}  # fmt: skip
+    parts = {"causal": "mask", "length": "attention factor"}
+    return said | {parts[name] for name in said if name in parts}
 
 
 def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:

@@ -335,6 +335,17 @@ def test_the_identity_is_told_with_its_evidence(legs: Legs) -> None:
     assert "Your rotate_half is right." in told.get()
 
 
+def test_a_remark_is_shown_and_changes_no_exit_code(legs: Legs) -> None:
+    legs.measured["*"] = "holds"
+    twice = Part("attention factor", 2.2, "attention factor 2.2, applied twice", "")
+    legs.identity = Identity("rotary", (twice,))
+    record = recorded()
+    assert [one.about for one in record.remarks] == ["attention factor"]
+    told = "remark: attention factor: attention factor 2.2, applied twice; expected:"
+    assert told in " ".join(page(record).split())
+    assert exit_code(record) == exit_code(record.model_copy(update={"remarks": ()})) == 0
+
+
 def test_a_record_comes_back_as_it_was_written(legs: Legs) -> None:
     legs.measured["*"] = "broken"
     whole = codes_record([recorded()], ["other.py::f"], 1.0)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attnproof.numeric.identify import identify
 from attnproof.numeric.identify.remarks import remarks_on
 from attnproof.numeric.identify.suggestions import suggestions_of
+from attnproof.numeric.programs.declared import parse
 from attnproof.programs.subject import adapted_as
 
 
@@ -92,6 +93,11 @@ def usual(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 )  # fmt: skip
 def test_scale_and_axis_of_the_softmax(code: Callable[..., Tensor], expected: list[str]) -> None:
     assert about(code, "attention") == expected
+
+
+def test_what_is_declared_is_not_remarked() -> None:
+    subject = adapted_as(bare, "", declared=parse("attention:scale=1"))
+    assert remarks_on(subject, identify(subject), bare) == ()
 
 
 def see_one_more(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
