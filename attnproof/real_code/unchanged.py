@@ -18,6 +18,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from inspect import getattr_static
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ def sources_loaded(target: str = "") -> dict[str, str]:
     owned = [*_owned(), str(PACKAGE), *(str(p.resolve()) for p in PACKAGE.iterdir() if p.is_dir())]
     found = {target: _digest(target)} if Path(target).is_file() else {}
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
+        file = getattr_static(module, "__file__", None)  # a lazy module loads itself at a getattr
         if not isinstance(file, str) or any(file.startswith(f"{one}{os.sep}") for one in owned):
             continue
         if not (Path(file).is_absolute() or Path(file).exists()):

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from attnproof.cli import main
 from attnproof.real_code import unchanged
 from attnproof.real_code.asked import Asked
-from attnproof.real_code.unchanged import key_of
+from attnproof.real_code.unchanged import key_of, sources_loaded
 
 CODE = """
 import torch
@@ -114,3 +115,14 @@ def test_the_key_has_what_was_asked_and_what_is_installed(
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     keys.add(key_of(asked).digest)
     assert len(keys) == 11
+
+
+def test_a_module_that_loads_itself_when_it_is_looked_at_is_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise ImportError(f"{name} of what is not installed")
+
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    assert sources_loaded(__file__)
