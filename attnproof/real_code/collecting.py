@@ -171,7 +171,7 @@ class Collected:
         """Why a declaration was not compared with the code; "" where it was."""
         if by.unread:
             return by.unread
-        if row.verdict not in HOLDS:
+        if row.verdict not in HOLDS and not by.alone:
             return row.why
         ran = (one for one in row.findings if one.leg == "measured")
         if by.run and not any(one.verdict == "holds" for one in ran):

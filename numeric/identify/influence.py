@@ -25,6 +25,7 @@ from .visible import Pattern, pattern
 __all__ = ["layer_parts"]
 
 TOKENS = 12
+SHIFT = 5  # places by which tokens are moved
 LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
 
 
@@ -46,6 +47,8 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
                    certain=False)  # fmt: skip
         yield _mask(code, rule, told)
     yield _positions(code, rule, draw, short=short)
+    if code.whole_layer is not None or code.hide is not None:
+        yield _absolute(code, draw)
 
 
 def _mask(code: Attention, rule: Pattern, told: str) -> Part:
@@ -90,6 +93,44 @@ def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Pa
         words = "without positions"
     return Part("positions of tokens", looks, "" if short and not looks else words, seen,
                 certain=looks is not None)  # fmt: skip
+
+
+def _absolute(code: Attention, draw: Draw) -> Part:
+    """Whether the same tokens further along come out otherwise, with all before them hidden.
+
+    Offsets alone are the same there.  Code that counts positions by its mask gives the same too:
+    then nothing is told.
+    """
+    name, x = "absolute positions", draw.normal(1, TOKENS, code.embed, salt=34)
+    placed, hide = code.whole_layer, code.hide
+    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+        try:
+            with arranged(code, dtype) as floor:
+                scene, x = Scene(code, draw.cast(dtype), floor), x.to(dtype)
+                if placed is not None:
+                    plain = scene.allow(lambda x: placed(x, 0), x)
+                    here = placed(x, SHIFT)
+                else:
+                    assert hide is not None  # who calls has seen it
+                    keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
+                    plain = scene.allow(lambda x, keep=keep: hide(x, keep), x)
+                    more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
+                    keep = torch.cat((~keep[:, :SHIFT], keep), 1)
+                    here = hide(more, keep)[:, SHIFT:]
+                off = float((here - plain.output).abs().max())
+                allowed = plain(places=TOKENS + SHIFT)
+            break
+        except Exception as error:  # noqa: BLE001 (it may take one format only, or no such call)
+            if dtype is draw.dtype or isinstance(error, Unsteady):
+                return Part(name, None, "", str(error), certain=False)
+    way = "" if placed is not None else " behind hidden tokens"
+    seen = f"the same tokens {SHIFT} places further along{way} differ by {off:.1g}"
+    if not math.isfinite(off):
+        return Part(name, None, "", seen, certain=False)
+    if off > allowed:
+        return Part(name, True, "", f"{seen}; rounding explains {allowed:.1g}")
+    sure = placed is not None
+    return Part(name, False if sure else None, "", seen, certain=sure)
 
 
 def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:

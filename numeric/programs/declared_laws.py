@@ -20,12 +20,14 @@ class Compared:
     """What compares one field of a declaration.
 
     ``law``: the law that has to be decided.  ``part``: a part of the identity that must be read
-    beside it, and True.  ``run``: whether only running the code reads the declaration, and no proof
-    of the law does.  ``unread``: why nothing compares it, where that is so of all code.
+    beside it, and True; ``alone``: the part compares it, and no law does.  ``run``: whether only
+    running the code reads the declaration, and no proof of the law does.  ``unread``: why nothing
+    compares it, where that is so of all code.
     """
 
     law: str
     part: str = ""
+    alone: bool = False
     run: bool = False
     unread: str = ""
 
@@ -100,6 +102,8 @@ def _compared(word: str, field: str, said: Any, kind: str) -> Compared:
         return Compared("permutation" if kind == "layer" else "past-is-used")
     if field == "positions" and value == "none":
         return Compared("permutation")
+    if field == "positions" and value == "absolute":
+        return Compared("translation", "absolute positions", alone=True)
     if word == "bias" and field in ("name", "heads") and (said.name == "t5" or said.buckets):
         return _BUCKETS
     return COMPARED[word][field]
@@ -115,8 +119,6 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
             return "the frequencies are listed, and they are compared instead"
     elif field == "base" and "frequencies" in fields:
         return "the frequencies are listed, and they are compared instead"
-    if field == "positions" and value == "absolute":
-        return "no law tells absolute positions from others"
     if isinstance(said, DeclaredBias) and field == "name" and value not in ("alibi", "t5"):
         return "it is no name of a bias that is known here: alibi or t5"
     return ""

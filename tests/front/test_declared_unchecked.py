@@ -128,6 +128,28 @@ def test_positions_that_an_order_blind_layer_has_not_are_unchecked(way: str, pla
     assert exit_code(none) == 0
 
 
+class PlacedAttention(Blind):
+    """The same attention with a learned vector for each place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(64, 32, generator=torch.Generator().manual_seed(1)))
+
+    def forward(self, x: Tensor, place: int = 0) -> Tensor:
+        return super().forward(x + self.places[place : place + x.shape[1]])
+
+
+def test_absolute_positions_are_compared_where_tokens_can_be_moved() -> None:
+    code, declared = PlacedAttention(), "attention:causal=false,positions=absolute"
+    how = {"legs": ["measured", "identity"], "embed": 32, "heads": 4}
+    record = check_attention(code, declared=declared, whole_layer=code, **how)
+    assert record.law("translation").verdict == "not asked"
+    assert exit_code(record) == 0
+    alone = check_attention(code, declared=declared, **how).law("translation")
+    assert alone.verdict == "unchecked"
+    assert alone.why.endswith("whether it has absolute positions was not read")
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [

@@ -13,6 +13,7 @@ from attnproof.numeric.identify import identify
 from attnproof.numeric.identify.remarks import remarks_on
 from attnproof.numeric.identify.suggestions import suggestions_of
 from attnproof.numeric.programs.declared import parse
+from attnproof.numeric.programs.subjects import Attention
 from attnproof.programs.subject import adapted_as
 
 
@@ -166,6 +167,27 @@ class AlibiBias(nn.Module):
 def test_slopes_off_by_one() -> None:
     assert about(AlibiBias(), "bias") == []
     assert about(AlibiBias(start=0), "bias") == ["slopes"]
+
+
+def layer(*, places: bool) -> Attention:
+    """Attention over tokens whose places are counted from the first, hidden or not."""
+    table = torch.randn(64, 8, generator=torch.Generator().manual_seed(3)) * places
+
+    def hide(x: Tensor, keep: Tensor) -> Tensor:
+        h = x + table[: x.shape[1]].to(x)
+        s = (h @ h.mT).masked_fill(~keep[:, None], -torch.inf)
+        return torch.softmax(s, -1) @ h
+
+    return Attention(
+        name="f", layer=lambda x: hide(x, torch.ones(x.shape[:2]).bool()), hide=hide, embed=8
+    )
+
+
+def test_absolute_positions_show_behind_hidden_tokens() -> None:
+    for places, value in ((True, True), (False, None)):
+        part = identify(layer(places=places)).part("absolute positions")
+        assert part is not None
+        assert (part.value, part.certain) == (value, places)
 
 
 def test_what_code_says_of_itself() -> None:
