@@ -20,7 +20,7 @@ from attnproof.symbolic.givens import Given, boolean, real
 
 from .guards import conditions_of
 from .patterns import Pattern, pattern_of
-from .subgraphs import live
+from .subgraphs import is_silent, live, nodes_of, unread_of
 from .trained import storage_of, storages_of_trained
 
 __all__ = ["Exported", "NotTraced", "exported"]
@@ -149,15 +149,29 @@ def exported(
                 program = export(wrapped, tuple(inputs), strict=False,
                                  dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
                 literals = _literals(program)
-                decompositions = default_decompositions()
-                for operation in WHOLE:
-                    decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
-                program = program.run_decompositions(decompositions)
+                if not _is_read(program):
+                    program = _decomposed(program)
             finally:
                 torch.backends.mha.set_fastpath_enabled(fast)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     return _read(program, storages_of_trained(call, inputs), literals)
+
+
+def _is_read(program: ExportedProgram) -> bool:
+    """Whether every operation has a reading as it stands, and none writes to what it is given."""
+    nodes = [node for node in nodes_of(tuple(program.graph.nodes)) if not is_silent(node)]
+    return not unread_of(nodes) and not any(
+        node.is_impure(impure_random=False) for node in nodes if node.op == "call_function"
+    )
+
+
+def _decomposed(program: ExportedProgram) -> ExportedProgram:
+    """The same in fewer kinds of operations, none of which writes; it is traced once more."""
+    decompositions = default_decompositions()
+    for operation in WHOLE:
+        decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
+    return program.run_decompositions(decompositions)
 
 
 def _short(error: Exception) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
@@ -24,39 +23,9 @@ from .fills import masking_nodes
 from .guards import Binding
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.folding import folded
-from .subgraphs import arguments, inner_graph, nodes_of
+from .subgraphs import arguments, inner_graph, is_silent, name_of
 
-__all__ = ["Program", "unread"]
-
-PYTHON = {
-    operator.mul: "mul", operator.add: "add", operator.sub: "sub", operator.floordiv: "floordiv",
-    operator.neg: "neg", operator.truediv: "truediv", operator.mod: "mod", operator.pow: "pow",
-}  # fmt: skip
-SILENT = ("aten._assert", "aten.sym_constrain_range", "aten._assert_async")
-CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, operator.ne)
-
-
-def name_of(node: Node) -> str:
-    """The name by which the operation of a node is looked up."""
-    if node.target in PYTHON:
-        return PYTHON[node.target]
-    return str(node.target) if not hasattr(node.target, "__name__") or isinstance(
-        node.target, OpOverload
-    ) else node.target.__name__  # fmt: skip
-
-
-def _is_silent(node: Node) -> bool:
-    return name_of(node).startswith(SILENT) or node.target in CHECKS
-
-
-def unread(exported: Exported) -> tuple[str, ...]:
-    """The operations of a graph that have no reading, each once, in their order."""
-    found = {
-        name_of(node): None for node in nodes_of(exported.nodes)
-        if node.op == "call_function" and node.target is not operator.getitem
-        and not _is_silent(node) and name_of(node) not in READINGS
-    }  # fmt: skip
-    return tuple(found)
+__all__ = ["Program"]
 
 
 class Program:
@@ -90,7 +59,7 @@ class Program:
                 self.notes.masking = node in self.masking
                 if node.op == "placeholder":
                     known[node] = self._placed(node, given, named)
-                elif node.op == "call_function" and not _is_silent(node):
+                elif node.op == "call_function" and not is_silent(node):
                     known[node] = self._computed(node, known)
                 elif node.op == "get_attr":
                     known[node] = partial(self._inside, inner_graph(node))

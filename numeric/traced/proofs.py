@@ -33,10 +33,10 @@ from .gate import Gate, gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
 from .operations import Unread
-from .program import unread
 from .running import witness_of
 from .source_numbers import numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, named_apart, reorders, stated
+from .subgraphs import unread_of
 from .widths import widths_told
 
 __all__ = ["Traced", "prove"]
@@ -152,8 +152,9 @@ class _Reading:
             except NotTraced as error:
                 self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
                 continue
-            self.missing |= dict.fromkeys(unread(graph))
-            if not unread(graph):
+            missing = unread_of(graph.nodes)
+            self.missing |= dict.fromkeys(missing)
+            if not missing:
                 graphs.append((call, graph))
         if self.missing:
             told = ", ".join(self.missing)

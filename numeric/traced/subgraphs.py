@@ -7,15 +7,17 @@ everything in them is a number.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
 from .operations import READINGS, Unread
 
-__all__ = ["arguments", "inner_graph", "live", "nodes_of"]
+__all__ = ["arguments", "inner_graph", "is_silent", "live", "name_of", "nodes_of", "unread_of"]
 
 FLEX = "flex_attention"
 BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
@@ -25,6 +27,13 @@ ALIKE = (
     "aten.index.Tensor", "aten.full.default", "aten.scalar_tensor.default", "aten.clone.default",
     "aten._to_copy.default", "aten.lift_fresh_copy.default", "aten.to.dtype",
 )  # fmt: skip
+
+PYTHON = {
+    operator.mul: "mul", operator.add: "add", operator.sub: "sub", operator.floordiv: "floordiv",
+    operator.neg: "neg", operator.truediv: "truediv", operator.mod: "mod", operator.pow: "pow",
+}  # fmt: skip
+SILENT = ("aten._assert", "aten.sym_constrain_range", "aten._assert_async")
+CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, operator.ne)
 
 
 def arguments(node: Node) -> Sequence[Any]:
@@ -84,3 +93,27 @@ def nodes_of(nodes: Sequence[Node]) -> Iterator[Node]:
         inside = getattr(node.graph.owning_module, str(node.target), None)
         if node.op == "get_attr" and isinstance(inside, GraphModule):
             yield from inside.graph.nodes
+
+
+def name_of(node: Node) -> str:
+    """The name by which the operation of a node is looked up."""
+    if node.target in PYTHON:
+        return PYTHON[node.target]
+    return str(node.target) if not hasattr(node.target, "__name__") or isinstance(
+        node.target, OpOverload
+    ) else node.target.__name__  # fmt: skip
+
+
+def is_silent(node: Node) -> bool:
+    """Whether an operation checks something, and gives nothing."""
+    return name_of(node).startswith(SILENT) or node.target in CHECKS
+
+
+def unread_of(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The operations of a graph that have no reading, each once, in their order."""
+    found = {
+        name_of(node): None for node in nodes_of(nodes)
+        if node.op == "call_function" and node.target is not operator.getitem
+        and not is_silent(node) and name_of(node) not in READINGS
+    }  # fmt: skip
+    return tuple(found)
