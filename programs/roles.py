@@ -13,6 +13,7 @@ from ..numeric.programs.adapters.code import Code
 from ..numeric.programs.adapters.roles import role_of
 from ..numeric.programs.running import fault_in
 from ..numeric.programs.subjects import Subject
+from .constructors import built_words
 from .program import Program
 from .signature import Argument, Axis, Signature, SignatureError
 
@@ -112,6 +113,8 @@ def common(
     ``guessed``: nobody told the signature, and it is shown so that it can be corrected.
     """
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
+    built = built_words(type(code.module), code.built, code.options.settings)
+    more = "; ".join(filter(None, (built if code.module is not None else "", more)))
     return {
         "name": code.name,
         "line": str(signature),

@@ -6,93 +6,18 @@ import copy
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import nn
 
+from ....programs.constructors import settings_for, tried
 from .code import Code, DoesNotFit, NoSetting, Options
 from .functions import code_of_function
-from .roles import Parameter, parameters, role_of
-from .sources import alike, beside, place_of, source_of
+from .roles import parameters, role_of
+from .sources import beside, place_of, source_of
 
-__all__ = ["SIZES", "code_of", "copy_of", "method_of", "settings_for"]
-
-# All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
-HEADS = 2
-SIZES = {"heads": HEADS, "groups": 2, "width": 8, "embed": 16, "length": 2048, "keys": 2048,
-         "dropout": 0.0, "window": 4, "base": 10000.0, "device": None,
-         "dtype": torch.float32}  # fmt: skip
-
-
-def settings_for(
-    cls: Callable[..., Any], options: Options, space: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Arguments for a constructor: what it must have, by what its parameters are called.
-
-    Raises ``DoesNotFit`` that names a parameter whose meaning is not known.
-    """
-    given = dict(options.settings)
-    known = parameters(cls)
-    likely = _likely(options, {one.role for one in known})
-    for one in known:
-        if one.name in given:
-            continue
-        chosen = getattr(options, one.role, 0) if one.role in ("width", "heads", "embed") else 0
-        chosen = chosen or (likely.get(one.role, 0) if one.required else 0)
-        if chosen:
-            given[one.name] = chosen
-        elif one.required or one.name == "layer_idx":
-            given[one.name] = _setting(one, cls, options, space)
-    return given
-
-
-def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
-    """The sizes that are declared; a width, of code that takes heads and none, is their part."""
-    found = dict(options.likely)
-    if "width" in found and "width" not in roles:
-        heads = (options.heads or found.get("heads") or HEADS) if "heads" in roles else 1
-        found["embed"] = found["width"] * heads
-    return found
-
-
-def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
-    annotation = _annotated(one, space)
-    if one.name in ("config", "args", "cfg", "params") or dataclasses.is_dataclass(annotation):
-        return _config(annotation, cls, options, space)
-    if one.role in SIZES:
-        return SIZES[one.role]
-    if one.name == "layer_idx":
-        return 0
-    if annotation is bool or one.name.endswith("bias"):
-        return True
-    raise DoesNotFit(
-        f"{getattr(cls, '__name__', cls)} must be given {one.name!r}, and what that is its name "
-        f"does not say; give settings={{{one.name!r}: ..}}, or a factory without arguments"
-    )
-
-
-def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
-    if isinstance(one.annotation, str):
-        return space.get(one.annotation.strip("'\" ").split("|")[0].strip())
-    return one.annotation
-
-
-def _config(annotation: Any, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
-    if annotation is None:
-        named = [v for k, v in space.items() if inspect.isclass(v)
-                 and k.lower().endswith(("config", "args", "cfg", "params"))]  # fmt: skip
-        named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
-        own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
-        annotation = next(iter([*own, *named]), None)
-    if not inspect.isclass(annotation):
-        raise DoesNotFit(f"{cls.__name__} wants a config, and no class of configs stands beside it")
-    if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
-        from .transformers import small_config
-
-        return small_config(annotation, cls)
-    return annotation(**settings_for(annotation, dataclasses.replace(options, settings={}), space))
+__all__ = ["code_of", "copy_of", "method_of"]
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
@@ -118,15 +43,7 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
 def _built(cls: type[Any], name: str, options: Options) -> Code:
     space = beside(cls)
     given = settings_for(cls, options, space)
-    try:
-        holder = cls(**given)
-    except TypeError:
-        windows = {one.name: (4, 4) for one in parameters(cls)
-                   if one.role == "window" and given.get(one.name) == 4}  # fmt: skip
-        if not windows:
-            raise
-        given.update(windows)
-        holder = cls(**given)
+    holder, given = tried(cls, given, options)
     make = _module if isinstance(holder, nn.Module) else _instance
     if not callable(holder):
         raise DoesNotFit(f"objects of {cls.__name__} cannot be called")

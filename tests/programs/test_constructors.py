@@ -1,0 +1,85 @@
+"""What constructors are given where nobody says, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.numeric.programs.adapting import NoAdapter
+from attnproof.programs.subject import adapted_as
+
+
+class Stack(nn.Module):
+    """As vision transformers are written: how deep, and how wide between, has no default."""
+
+    def __init__(self, dim: int, depth: int, heads: int, mlp_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.depth, self.between, self.dropout = depth, mlp_dim, dropout
+        self.parts = nn.ModuleList(
+            nn.MultiheadAttention(dim, heads, batch_first=True) for _ in range(depth)
+        )
+        self.wider, self.back = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for attention in self.parts:
+            x = x + attention(x, x, x)[0]
+        return x + self.back(self.wider(x).relu())
+
+
+class Wide(nn.Module):
+    """Heads of a default width that a narrow token does not hold."""
+
+    def __init__(self, dim: int, dim_head: int = 32) -> None:
+        super().__init__()
+        if dim % dim_head:
+            raise ValueError("dimension should be divisible by dimension per head")
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+
+
+class Windowed(nn.Module):
+    """Sides as a list, and a number of which its name says nothing."""
+
+    def __init__(self, input_size: int, window_size: list[int], turns: int) -> None:
+        super().__init__()
+        if window_size[0] != window_size[1] or turns != 8:
+            raise ValueError("wanted eight turns")
+        self.attention = nn.MultiheadAttention(input_size, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.attention(x, x, x)[0]
+        return found
+
+
+class Coloured(nn.Module):
+    def __init__(self, colour) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self.colour = colour
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+@pytest.mark.parametrize("thing", [Stack, Wide, Windowed])
+def test_a_class_is_built_by_names_types_and_what_it_takes(thing: type[nn.Module]) -> None:
+    assert adapted_as(thing, "").kind == "attention"
+
+
+def test_what_was_guessed_is_told_and_what_is_told_is_kept() -> None:
+    found = adapted_as(Stack, "x: B n E -> B n E", kind="attention")
+    assert "built as with --set depth=2 mlp_dim=32" in found.adapted
+    told = adapted_as(Stack, "x: B n E -> B n E", kind="attention", settings={"depth": 3})
+    assert told.module is not None
+    assert told.module.depth == 3
+    assert "built as with --set mlp_dim=32" in told.adapted
+    with pytest.raises(NoAdapter, match="wanted eight turns"):
+        adapted_as(Windowed, "", settings={"turns": 3})
+
+
+def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
+    with pytest.raises(NoAdapter, match="'colour', and what that is its name does not say"):
+        adapted_as(Coloured, "")
