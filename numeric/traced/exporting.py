@@ -171,7 +171,8 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
     decompositions = default_decompositions()
     for operation in WHOLE:
         decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
-    return program.run_decompositions(decompositions)
+    found: ExportedProgram = program.run_decompositions(decompositions)
+    return found
 
 
 def _short(error: Exception) -> str:

@@ -24,7 +24,8 @@ class Stack(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         for attention in self.parts:
             x = x + attention(x, x, x)[0]
-        return x + self.back(self.wider(x).relu())
+        found: Tensor = x + self.back(self.wider(x).relu())
+        return found
 
 
 class Wide(nn.Module):
@@ -38,7 +39,8 @@ class Wide(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).chunk(3, -1)
-        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+        found: Tensor = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+        return found
 
 
 class Windowed(nn.Module):
