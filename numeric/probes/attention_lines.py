@@ -51,6 +51,10 @@ def on_a_line(scene: Scene) -> Outcome:
         return undecided("what the layer makes of one token alone does not depend on the token: "
                          "its values are not seen")  # fmt: skip
     rows, off, many = [d.double().flatten(), (x - y).double().flatten()], allowed, one.embed + 2
+    _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
+    if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
+        return undecided("what the layer makes of one token is a multiple of it: its values are "
+                         "not told from a residual")  # fmt: skip
     for turn in range(2):
         for base, through in ((first, x), (second, y)):
             a = 2 * scene.draw.normal(1, many, 1, salt=10 + turn)

@@ -223,3 +223,18 @@ def test_what_is_said_is_true() -> None:
     assert "could not be read" not in said_of(squared)
     assert "slopes" not in said_of(filled(-20.0))
     assert "part" not in said_of(plain)
+
+
+def test_weights_of_a_layer_without_a_projection_are_no_alarm() -> None:
+    def soft(x: Tensor) -> Tensor:
+        return torch.softmax(x @ x.mT / 8**0.5, -1) @ x
+
+    verdict, why = measured(Attention(name="a", layer=soft, embed=8), SUM)
+    assert verdict == "undecided"
+    assert "a multiple of it" in why
+    turned = torch.linalg.qr(Draw().normal(8, 8, salt=77))[0]
+
+    def unnormalised(x: Tensor) -> Tensor:
+        return torch.sigmoid(x @ x.mT / 8**0.5) @ (x @ turned.to(x))
+
+    assert measured(Attention(name="a", layer=unnormalised, embed=8), SUM)[0] != "holds"
