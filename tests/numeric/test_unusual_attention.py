@@ -227,7 +227,8 @@ def test_what_is_said_is_true() -> None:
 
 def test_weights_of_a_layer_without_a_projection_are_no_alarm() -> None:
     def soft(x: Tensor) -> Tensor:
-        return torch.softmax(x @ x.mT / 8**0.5, -1) @ x
+        out: Tensor = torch.softmax(x @ x.mT / 8**0.5, -1) @ x
+        return out
 
     verdict, why = measured(Attention(name="a", layer=soft, embed=8), SUM)
     assert verdict == "undecided"
@@ -235,6 +236,7 @@ def test_weights_of_a_layer_without_a_projection_are_no_alarm() -> None:
     turned = torch.linalg.qr(Draw().normal(8, 8, salt=77))[0]
 
     def unnormalised(x: Tensor) -> Tensor:
-        return torch.sigmoid(x @ x.mT / 8**0.5) @ (x @ turned.to(x))
+        out: Tensor = torch.sigmoid(x @ x.mT / 8**0.5) @ (x @ turned.to(x))
+        return out
 
     assert measured(Attention(name="a", layer=unnormalised, embed=8), SUM)[0] != "holds"
