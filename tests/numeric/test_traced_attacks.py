@@ -211,6 +211,10 @@ def first_rows_of(table: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: x + table[: x.shape[1]]
 
 
+def first_rows_of_view(table: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda x: x + table.mT[None, : x.shape[1]]
+
+
 def rows_at(table: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda x, p: x * table[p][:, None]
 
@@ -229,6 +233,8 @@ TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
         lambda: causal(lambda x: x.flip(1) if x.shape[1] > 40 else 2 * x), "causal", "T + T′ ≤ 40"),
     "a table of 64 rows": (
         lambda: causal(first_rows_of(torch.randn(64, 4))), "causal", "T + T′ ≤ 64"),
+    "a table of 64 columns, looked at as rows with an axis in front": (
+        lambda: causal(first_rows_of_view(torch.randn(4, 64))), "causal", "T + T′ ≤ 64"),
     "rows of a table at positions": (
         lambda: rotary(rows_at(torch.randn(64, 4))), "linear",
         "below 64, the length of a stored table"),

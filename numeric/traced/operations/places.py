@@ -12,7 +12,7 @@ from attnproof.symbolic.terms import Term
 
 from .at_places import rows_of, table
 from .reading import Unread, notes, reads, sized, whole
-from .shapes import axis_of, each_part
+from .shapes import axis_of, each_part, viewed
 
 __all__ = ["sliced"]
 
@@ -57,6 +57,8 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
         told.patterns[found.term] = told.patterns[a.term]
     elif a.term in told.stored:
         found = rows_of(a, axis, xp.arange(count))
+    elif (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
+        return viewed(_first_rows(view[0], along, count), view[1])
     elif a.term.op == "slice" and a.term.data[0] != axis:  # of the last rows the first columns
         (inner, start), (along, step) = a.term.args, a.term.data
         end = Array(start) + Array(a.term.shape[along]) * step

@@ -44,6 +44,8 @@ class Notes:
     ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
     ``stored`` the tables that stand for any numbers, with their names and values; ``rows`` are
     functions that stand for the rows of a table: the table, and the axis that is read.
+    ``views`` are tables with their axes in another order or with new ones: the table, and which of
+    its axes each is, None for a new one.
     ``longest`` has for a length how long it may be: rows of a stored table are read that far.
     ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
     softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
@@ -53,6 +55,7 @@ class Notes:
     patterns: dict[Term, Callable[[tuple[Any, ...]], Array]] = field(default_factory=dict)
     stored: dict[Term, tuple[str, Any]] = field(default_factory=dict)
     rows: dict[str, tuple[Any, int | tuple[int, ...]]] = field(default_factory=dict)
+    views: dict[Term, tuple[Array, tuple[int | None, ...]]] = field(default_factory=dict)
 
     readings: dict[Condition, None] = field(default_factory=dict)
     longest: dict[Term, int] = field(default_factory=dict)

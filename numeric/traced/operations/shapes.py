@@ -11,9 +11,20 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, AxisMismatch, as_array
 from attnproof.symbolic.scalars import ONE, integer, is_truth, mul, number_of, split_integer
 
-from .reading import NARROW, Pair, Unread, assume, constant, numeric, opaque, reads, sized
+from .reading import (
+    NARROW,
+    Pair,
+    Unread,
+    assume,
+    constant,
+    notes,
+    numeric,
+    opaque,
+    reads,
+    sized,
+)
 
-__all__ = ["axis_of", "expanded", "reshaped"]
+__all__ = ["axis_of", "expanded", "reshaped", "viewed"]
 
 
 def axis_of(axis: int, ndim: int) -> int:
@@ -102,10 +113,25 @@ def _with_rest(a: Array, lengths: list[Any]) -> list[Any]:
     return [Array(quotient) if isinstance(n, int) and n == -1 else n for n in lengths]
 
 
+def viewed(a: Array, order: Sequence[int | None]) -> Array:
+    """The array with its axes in this order, and a new one for each None.
+
+    What is a view of a table is noted, so that its first rows are those of the table.
+    """
+    kept = [k for k in order if k is not None]
+    found = a if kept == [*range(a.ndim)] else xp.permute_dims(a, kept)
+    for axis, k in enumerate(order):
+        found = xp.expand_dims(found, axis=axis) if k is None else found
+    told = notes()
+    if a.term in told.stored or a.term in told.patterns or a.term in told.views:
+        told.views[found.term] = a, tuple(order)
+    return found
+
+
 @reads("aten.permute.default")
 def permute(x: Any, order: Sequence[int]) -> Any:
     """The axes in another order."""
-    return each_part(x, lambda a: xp.permute_dims(a, [axis_of(k, a.ndim) for k in order]))
+    return each_part(x, lambda a: viewed(a, [axis_of(k, a.ndim) for k in order]))
 
 
 @reads("aten.transpose.int")
@@ -132,7 +158,12 @@ def moved(x: Any, source: int, destination: int) -> Any:
 @reads("aten.unsqueeze.default")
 def unsqueeze(x: Any, axis: int) -> Any:
     """A new axis of length 1."""
-    return each_part(x, lambda a: xp.expand_dims(a, axis=axis % (a.ndim + 1)))
+    def rule(a: Array) -> Array:
+        order: list[int | None] = [*range(a.ndim)]
+        order.insert(axis % (a.ndim + 1), None)
+        return viewed(a, order)
+
+    return each_part(x, rule)
 
 
 @reads("aten.squeeze.dim", "aten.squeeze.dims")
