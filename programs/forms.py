@@ -13,19 +13,28 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import torch
+from torch import nn
 
-from ..numeric.programs.adapters.beside import APPLIES, MAKES, named
-from ..numeric.programs.adapters.code import Code, DoesNotFit
-from ..numeric.programs.adapters.roles import Parameter, order_in, parameters
-from ..numeric.programs.adapters.rotary_ways import widths_of
-from ..numeric.programs.adapters.tables import read_table
+from ..numeric.programs.adapters.building import code_of, method_of
+from ..numeric.programs.adapters.code import Code, DoesNotFit, Options
+from ..numeric.programs.adapters.roles import order_in, parameters
 from ..numeric.programs.subjects import Rotary
-from .fitting import Fit, best, fitting, short, takes
-from .roles import role
-from .rotary import Turning, as_rotary, ended, sized, tables_code, way_of
-from .signature import Axis, parse
+from .fitting import Fit, best, expanded, fitting, short, takes
+from .rotary import START, Turning, as_rotary, ended, sized, way_of
+from .signature import parse
+from .tables import (
+    APPLIES,
+    makes_tables,
+    named,
+    origins,
+    plain_argument,
+    sources,
+    table_widths,
+    widths_of,
+)
 
 __all__ = ["FORMS", "Form", "fit", "lines"]
 
@@ -60,6 +69,7 @@ class Form:
 FORMS = (
     Form(("cos", "sin", "positions"), "{cos}: <rows> cos, {sin}: <rows> sin, "
          "{positions}: <some> positions"),
+    Form(("cos", "sin", "offset"), "{cos}: <rows> cos, {sin}: <rows> sin, {offset} = p"),
     Form(("cos", "sin"), "{cos}: <cos> cos, {sin}: <cos> sin"),
     Form(("pair",), "{pair} = (cos: <cos>, sin: <cos>)"),
     Form(("pair",), "{pair}: <cos_sin>"),
@@ -69,49 +79,64 @@ FORMS = (
     Form(("freqs",), "{freqs} = (cos: <cos>, sin: <cos>)"),
     Form(("positions",), "{positions}: <at> positions"),
     Form(("positions",), "{positions}: <some> coordinates"),
+    Form(("offset",), "{offset} = p"),
+    Form((), ""),
 )  # fmt: skip
 ROTATED = ("query", "key", "value", "tokens")
-HEADS = 4
 PLAIN = 4  # a number for a position comes before 3 or 2 coordinates, which may stand for channels
 HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
+WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stands
+FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
+METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 
 
-def lines(known: tuple[Parameter, ...], hinted: str = "") -> Iterator[tuple[Form, str]]:
-    """The lines that parameters of these names allow, the likely ones first.
+def lines(code: Code, hinted: str = "") -> Iterator[tuple[Form, str]]:
+    """The lines that the parameters of code allow by their names, the likely ones first.
 
     ``hinted``: the axes that the source itself says, as "bhtd".
 
+    >>> from ..numeric.programs.adapters.building import code_of
+    >>> from ..numeric.programs.adapters.code import Options
     >>> def turn(x, positions): ...
-    >>> next(lines(parameters(turn)))[1]
+    >>> next(lines(code_of(turn, "", Options())))[1]
     'x: B H n D, positions: B n -> x'
     """
+    known = parameters(code.call)
     vectors = [one for one in known if one.role in ROTATED and (one.required or one.role == "key")]
-    by = {one.role: one.name for one in known if one.role not in ROTATED}
-    wanted = {one.role for one in known if one.required}
+    if not vectors and known and known[0].required and known[0].role in FIRST:
+        vectors = [known[0]]
+    rest = [one for one in known if one not in vectors]
+    by = {one.role: one.name for one in rest if one.role not in ROTATED}
+    plain = [(one, plain_argument(one, code)) for one in rest if one.role not in WHERE]
+    more = [told for one, told in plain if told and (one.required or one.name == "layer_type")]
+    if not vectors or any(one.required and not told for one, told in plain):
+        return
+    wanted = {one.role for one in rest if one.required and one.role in WHERE}
     for form in FORMS:
-        if not vectors or not set(form.needs) <= set(by):
+        if not set(form.needs) <= set(by):
             continue
         if "<angles>" in form.text and re.search("cis|complex", by["freqs"].lower()):
             continue  # its name says that it is given numbers of length 1, and no angles
-        if not {*wanted, *(set(HELD) & set(by))} <= {*form.needs, *ROTATED}:
+        if not {*wanted, *(set(HELD) & set(by))} <= set(form.needs):
             continue
-        kinds = list(dict.fromkeys(c for c in CHOICES if c in form.text))
+        if not form.needs and set(WHERE) & set(by):
+            continue  # it can be told where tokens stand
+        if form.needs == ("offset",) and "positions" in by:
+            continue
         first = hinted.upper().replace("T", "n")
         orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
-        for order, *chosen in product(orders, *(CHOICES[c] for c in kinds)):
-            if "B" not in order and any("B" in axes for axes in chosen):
+        for order, beside in product(orders, expanded(form.text, CHOICES)):
+            if "B" not in order and re.search(r"\bB\b", beside):
                 continue
-            beside = form.text
-            for kind, axes in zip(kinds, chosen, strict=True):
-                beside = beside.replace(kind, axes)
             for keys in ("G", "H") if len(vectors) > 1 and "H" in order else ("H",):
                 said = [
                     f"{one.name}: {order.replace('H', keys) if one.role == 'key' else order}"
-                    + ("" if one.role else " tokens")
+                    + ("" if one.role in ROTATED else " tokens")
                     for one in vectors[:3]
                 ]
-                given = short(beside.format(**by))
-                yield form, f"{', '.join([*said, given])} -> {', '.join(v.name for v in vectors)}"
+                given = filter(None, [short(beside.format(**by)), *more])
+                back = ", ".join(v.name for v in vectors[:3])
+                yield form, f"{', '.join([*said, *given])} -> {back}"
 
 
 def _channels(found: Fit[Turning]) -> int:
@@ -124,16 +149,30 @@ def fit(code: Code) -> Rotary:
 
     Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
     """
-    options = code.options
-    told = options.order or options.places or options.axes or options.arguments
-    if told or options.table is not None:
-        raise DoesNotFit("its axes, arguments or tables are told in Python")
     failed: dict[str, str] = {}
-    for width in widths_of(code):
-        found = _fits(sized(code, width), failed)
+    for width in widths_of(code) if not makes_tables(code) else ():
+        one = sized(code, width)
+        for called, clause in _calls(one):
+            found = _fits(called, failed, clause)
+            if found:
+                return _with_room(called, best(found, code.name))
+    for width in [code.options.width] if code.options.width else table_widths(code):
+        one = sized(code, width)
+        found = _made_first(one, failed)
         if found:
-            return _with_room(code, best(found, code.name))
+            return _with_room(one, best(found, code.name))
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+
+
+def _calls(code: Code) -> Iterator[tuple[Code, str]]:
+    """The object itself, then those of its methods whose names say that they rotate."""
+    yield code, ""
+    if inspect.isroutine(code.call):
+        return
+    for name in dir(type(code.call)):
+        own = METHODS.match(name) and not hasattr(nn.Module, name)
+        if own and inspect.isroutine(getattr(code.call, name, None)):
+            yield method_of(code, name), f"; method {name}"
 
 
 def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
@@ -153,27 +192,89 @@ def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
     return as_rotary(ended(found.way))
 
 
-def _fits(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
-    """The lines that fit: with tables of the same file, else with tables that are made here."""
-    known = parameters(code.call)
+def _fits(code: Code, failed: dict[str, str], clause: str = "") -> list[Fit[Turning]]:
+    """The lines that fit: with tables of the same file, else with tables that are made here.
+
+    Axes that the source says are believed, if the code can be called so.
+    """
+    try:
+        known = parameters(code.call)
+    except DoesNotFit as error:
+        failed.setdefault("", str(error))
+        return []
     hinted = order_in(code.text)
     call = code.again().call
     tried = [
         (form, line)
-        for form, line in lines(known, hinted)
-        if takes(call, parse(line), code, failed, {"D": code.options.width})
+        for form, line in lines(code, hinted)
+        if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
     ]
-    origins = [*_sources(code)] if any(one.role in HELD for one in known) else []
-    for given in (origins, [None]):
+    said = [(form, line) for form, line in tried if _order(line) == hinted]
+    tried = said or tried
+    made = [*sources(code)] if any(one.role in HELD for one in known) else []
+    for given in (made, [None]):
         told = (
-            line if origin is None else f"{line}; {origin.told(form, known)}"
+            f"{line}{clause}" if origin is None
+            else f"{line}; {origin.told(form.needs, known)}{clause}"
             for (form, line), origin in product(tried, given)
-            if origin is None or origin.gives(form)
+            if origin is None or (origin.gives(form.text) and origin.suits(line))
         )  # fmt: skip
         found = fitting(told, lambda line: _tried(code, line), code, failed)
         if found:
             return found
     return []
+
+
+def _order(line: str) -> str:
+    """The axes of what is rotated, as "bhtd"."""
+    axes = parse(line).arrays[0].axes or ()
+    return "".join({"n": "t"}.get(str(a), str(a).lower()) for a in axes)
+
+
+def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
+    """The lines of code that makes tables, with a function of its file that rotates by them."""
+    made = [*origins(code, code.name, code.options.width, many_axes=True)]
+    for name, applied in _appliers(code) if made else ():
+        known = parameters(applied.call)
+        tried = [
+            (form, line)
+            for form, line in lines(sized(applied, code.options.width))
+            if form.needs and set(HELD) & set(form.needs)
+            and any(origin.suits(line) for origin in made)
+            and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
+        ]  # fmt: skip
+        told = (
+            f"{origin.first(form.needs, known)}; then {name}({line})"
+            for (form, line), origin in product(tried, made)
+            if origin.gives(form.text) and origin.suits(line)
+        )
+        found = fitting(told, lambda line: _tried(code, line), code, failed)
+        if found:
+            return found
+    return []
+
+
+def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
+    """Functions of the file that take tables, those that are named like the code first.
+
+    A config that says ``rope_interleave`` chooses the function that does.
+    """
+    woven = bool(getattr(getattr(code.call, "config", None), "rope_interleave", False))
+    vision = "vision" in code.name.lower()
+
+    def rank(pair: tuple[str, Any]) -> tuple[bool, bool, int]:
+        name = pair[0]
+        return (("vision" in name) != vision, ("interleave" in name) != woven, len(name))
+
+    for name, thing in sorted(named(code.space, APPLIES, code.name), key=rank):
+        if inspect.isclass(thing):
+            continue
+        try:
+            one = code_of(thing, name, Options(width=code.options.width))
+            if set(HELD) & {p.role for p in parameters(one.call)}:
+                yield name, one
+        except DoesNotFit:
+            continue
 
 
 def _tried(code: Code, line: str) -> Fit[Turning]:
@@ -184,7 +285,8 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     way = way_of(code, parse(line), guessed=True)
     subject = as_rotary(way)
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(6, HEADS, 5, subject.width, generator=generator)
+    heads = 3 if subject.width not in (3, 6) else 7  # of no other length, nor that of a table
+    x = torch.randn(6, heads, 5, subject.width, generator=generator)
     at = torch.arange(5) + 2 * torch.arange(6)[:, None]
     moved = at.clone()
     moved[1, 2] += 3
@@ -196,91 +298,21 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
             if torch.equal(subject.turn(x, at), subject.turn(x, other)):
                 raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
     out, other = subject.turn(x, at), subject.turn(x, moved)
-    alone = torch.zeros(6, HEADS, 5, dtype=torch.bool)
+    alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
     start = subject.turn(x, torch.zeros_like(at))
+    plain = subject.turn(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
+    along = torch.equal(plain[:, :1].expand_as(plain), plain) and not torch.equal(
+        plain[:, :, :1].expand_as(plain), plain
+    )
+    folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
     quality = (
         torch.equal(changed.any(-1), alone),
-        subject.axes or PLAIN,
+        along,  # all heads of a token alike, and tokens not
+        subject.axes + folded if subject.axes else PLAIN,
         torch.allclose(out.norm(dim=-1), x.norm(dim=-1), rtol=1e-3),
         torch.allclose(start, x, atol=1e-4),
         int(changed[1, 0, 2].sum()),
     )
     return Fit(line, way, out, quality)
-
-
-@dataclass(frozen=True)
-class _Origin:
-    """Code of the same file that makes tables: its name, how it is called, what comes back."""
-
-    name: str
-    given: str
-    kind: str
-    axes: str
-
-    def gives(self, form: Form) -> bool:
-        """Whether the form wants such tables."""
-        return {
-            "pair": "<cos>" in form.text or "<rows>" in form.text,
-            "complex": "<cis>" in form.text,
-            "one": "<angles>" in form.text or "<cos_sin>" in form.text,
-        }[self.kind]
-
-    def told(self, form: Form, known: tuple[Parameter, ...]) -> str:
-        """What stands behind the semicolon."""
-        by = {one.role: one.name for one in known}
-        roles = ("cos", "sin") if self.kind == "pair" else form.needs[:1]
-        names = [by[role] if role in form.needs else role for role in roles]
-        back = ", ".join([self.axes] * len(names))
-        return f"{', '.join(names)} from {self.name}({self.given} -> {back})"
-
-
-def _sources(code: Code) -> Iterator[_Origin]:
-    """What stands beside the code, is called like what makes tables, and makes one of its width."""
-    width = code.options.width
-    for name, thing in named(code.space, MAKES, code.name):
-        if APPLIES.match(name) and not inspect.isclass(thing):
-            continue
-        try:
-            made = tables_code(code, name, width)
-            given = _given(parameters(made.call))
-            lengths = {"B": 6, "m": 11, "n": 11, "D": width}
-            call = parse(f"{given} -> 1")
-            arrays = {one.name: torch.zeros(one.shape(lengths)) for one in call.arrays}
-            arrays |= {
-                one.name: torch.arange(11).reshape(one.shape(lengths))
-                for one in call.arrays
-                if role(one) == "positions"
-            }
-            found = made.call(**{
-                one.name: arrays[one.name] if one.axes is not None
-                else one.value.size(lengths) if isinstance(one.value, Axis) else one.value
-                for one in call.arguments
-            })  # fmt: skip
-            kind, values = read_table(found)
-            row = "n" if any(role(one) == "positions" for one in call.arrays) else "m"
-            shape = {width: "D", width // 2: "D/2", 11: row, 1: "1", 2: "2"}
-            axes = " ".join(shape[size] for size in values[0].shape)
-        except Exception:  # noqa: BLE001 (whatever stands beside may be no table)
-            continue
-        yield _Origin(name, given, kind, axes)
-
-
-def _given(known: tuple[Parameter, ...]) -> str:
-    """How code that makes tables is called.  Raises ``DoesNotFit``."""
-    said = []
-    for one in known:
-        if one.role == "positions":
-            said.append(short(f"{one.name}: n positions"))
-        elif one.role in ("length", "keys"):
-            said.append(f"{one.name} = m")
-        elif one.role == "width" or (one.role == "embed" and one.required):
-            said.append(f"{one.name} = D")
-        elif one.role == "base" and one.required:
-            said.append(f"{one.name} = 10000.0")
-        elif one.role in ROTATED and one.required:
-            said.append(f"{one.name}: B m D tokens")
-        elif one.required:
-            raise DoesNotFit(f"what {one.name} is its name does not say")
-    return ", ".join(said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,8 @@ import torch
 from torch import Tensor
 
 from ..numeric.programs.adapters.axes import turning
-from ..numeric.programs.adapters.building import code_of
-from ..numeric.programs.adapters.code import Code, Options
-from ..numeric.programs.adapters.placing import at_start
-from ..numeric.programs.adapters.rotary import turned_by
-from ..numeric.programs.adapters.rotary_calls import many
-from ..numeric.programs.adapters.rotary_ways import widths_of
+from ..numeric.programs.adapters.code import Code
+from ..numeric.programs.adapters.placing import at_offsets, at_start
 from ..numeric.programs.subjects import Rotary
 from .layout import labels, laid_out, read_back
 from .program import Program
@@ -32,12 +28,12 @@ from .roles import (
     role,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
+from .tables import Made, beside, made_by, many, table_widths, tables, widths_of
 
-__all__ = ["Turning", "as_rotary", "ended", "rotary", "sized", "tables_code", "way_of"]
+__all__ = ["START", "Turning", "as_rotary", "ended", "heads_beside", "rotary", "sized", "way_of"]
 
-Made = Callable[[Argument, Tensor], Tensor]  # what a table holds at positions of any shape
 HEAD = ("B", "H", "n", "D")
-BASE = 10000.0
+START = "p"  # the letter of the position of the first token
 ROWS = 9  # no length of any other axis, coordinates included
 
 
@@ -52,13 +48,34 @@ class Turning:
     """Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
 
     code: Code
-    signature: Signature
+    line: Signature  # as it is told; ``signature`` is the call of what rotates
     told: str  # what table it is given, in words
     table: Made | None
     width: int
     most: int = 1 << 20
     any_width: bool = False
     guessed: bool = False
+
+    @property
+    def signature(self) -> Signature:
+        """The call of what rotates, which is given what the code returns where that is a table."""
+        if self.line.then is None:
+            return self.line
+        back = tuple(one.name for one in self.line.results if one.axes is not None)
+        made = replace(self.line, then=None)
+        return replace(self.line.then.call, source=Source(back, self.code.name, made))
+
+    @property
+    def rotates(self) -> Callable[..., Any]:
+        """What rotates."""
+        if self.line.then is None:
+            return self.code.call
+        return beside(self.code, self.line.then.code, self.width).call
+
+    @property
+    def offset(self) -> bool:
+        """Whether it is told the position of the first token."""
+        return any(START in one.lengths for one in self.signature.arguments)
 
     @property
     def vectors(self) -> tuple[Argument, ...]:
@@ -77,28 +94,38 @@ class Turning:
     def single(self) -> str:
         """The axes of rows and heads that the code, or what is made of positions, does not have."""
         lacks = [c for c in "BH" if not all(c in one.letters for one in self.vectors[:1])]
-        if self.places and not any("B" in one.letters for one in self.places):
+        if self.places and not self.batched:
             lacks.append("B")
         return "".join(dict.fromkeys(lacks))
 
     @property
     def axes(self) -> int:
         """How many coordinates a position has; 0 for a number."""
-        for one in self.places:
+        source = self.signature.source
+        given = source.call.arrays if source is not None else ()
+        for one in (*self.places, *given):
             if role(one) in PLACES:
                 numbers = [a for a in one.axes or () if not a.letters and a.split is None]
                 if numbers:
                     return numbers[0].size({})
         return 0
 
+    @property
+    def batched(self) -> bool:
+        """Whether each row of a batch has positions of its own."""
+        return any("B" in one.letters for one in self.places)
+
     def calls(self) -> Callable[..., tuple[Tensor, ...]]:
         """The call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes])."""
-        program = Program(self.code.call, self.signature, self.code.name)
+        program = Program(self.rotates, self.signature, self.code.name)
         first = _here(self.vectors[0].axes or (), HEAD)
         order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
-        def call(xs: tuple[Tensor, ...], positions: Tensor | None) -> tuple[Tensor, ...]:
-            lengths = lengths_of(self.signature, **dict(zip(first, xs[0].shape, strict=True)))
+        def call(
+            xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
+        ) -> tuple[Tensor, ...]:
+            known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
+            lengths = lengths_of(self.signature, **known)
             arrays: dict[str, Any] = {}
             for one, x in zip(self.vectors, xs, strict=True):
                 own = tuple("G" if c == "H" and "G" in one.letters else c for c in first)
@@ -117,17 +144,18 @@ class Turning:
             )
 
         names = [one.name for one in self.vectors]
+        if self.offset:
+            return at_offsets(lambda xs, start: call(xs, None, start), order)
         if not self.places:
             return at_start(lambda xs: call(xs, None), order)
-        rows = any("B" in one.letters for one in self.places)
-        places = ("bt" if rows else "t") + "a" * bool(self.axes)
+        places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
         return turning(call, order, places)
 
     def made(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
         """Positions and tables in the axes of the call."""
-        here = (("B",) if any("B" in one.letters for one in self.places) else ()) + ("n",)
+        here = (("B",) if self.batched else ()) + ("n",)
         whole = next(
             (
                 c
@@ -156,107 +184,14 @@ class Turning:
         return found
 
 
-_VALUE: dict[str, Callable[[Tensor], Tensor]] = {
-    "cos": torch.cos,
-    "sin": torch.sin,
-    "angles": lambda angles: angles,
-    "cis": lambda angles: torch.polar(torch.ones_like(angles), angles),
-    "cos_sin": lambda angles: torch.stack((angles.cos(), angles.sin()), -1),
-}
-
-
-def _tables(code: Code, signature: Signature, width: int) -> Iterator[tuple[str, Made | None]]:
-    """Angles for each position as the call wants them: of pairs, or of channels in either order."""
-    tables = [one for one in signature.arrays if role(one) in TABLES]
-    if not tables:
-        yield "", None
-        return
-    wide = {_channels(one).size(lengths_of(signature, D=width)) for one in tables if one.axes}
-    if wide not in ({width}, {width // 2}):
-        raise SignatureError(
-            f"wanted tables with D or D/2 numbers for each position, got {signature}"
-        )
-    if signature.source is not None:
-        yield str(signature.source), made_by(code, signature.source, width)
-        return
-
-    def angles(positions: Tensor) -> Tensor:
-        ladder = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-        return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
-
-    def halves(positions: Tensor) -> Tensor:
-        return torch.cat((angles(positions), angles(positions)), -1)
-
-    def neighbours(positions: Tensor) -> Tensor:
-        return angles(positions).repeat_interleave(2, -1)
-
-    shapes = {"pair": angles} if wide == {width // 2} else {
-        "channel, halves alike": halves, "channel, neighbours alike": neighbours
-    }  # fmt: skip
-    for told, shape in shapes.items():
-
-        def made(one: Argument, at: Tensor, shape: Callable[[Tensor], Tensor] = shape) -> Tensor:
-            return _VALUE[role(one)](shape(at))
-
-        yield f"a table of each {told}, base {BASE:g}, made here", made
-
-
-def _channels(table: Argument) -> Axis:
-    """The axis of a table that runs along its angles."""
-    axes = table.axes or ()
-    return axes[-2 if role(table) == "cos_sin" and len(axes) > 1 else -1]
-
-
-def tables_code(code: Code, name: str, width: int) -> Code:
-    """Code of the same file that makes tables of this width; a class is built.
-
-    Raises :class:`SignatureError` where there is none of this name.
-    """
-    thing = code.space.get(name)
-    if thing is None:
-        raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
-    likely = {"width": width}
-    return code_of(thing, name, Options(width=width, likely=likely))
-
-
-def made_by(code: Code, source: Source, width: int) -> Made:
-    """Tables that other code of the same file makes, from positions or for a length.
-
-    Raises :class:`SignatureError` where there is no such code.
-    """
-    program = Program(tables_code(code, source.code, width).call, source.call, source.code)
-    placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
-
-    def made(one: Argument, at: Tensor) -> Tensor:
-        flat = at.flatten()
-        length = len(flat) if placed is not None else many(at)
-        lengths = lengths_of(source.call, D=width, m=length, n=length)
-        arrays = {
-            given.name: laid_out(flat, ("n",), given.axes or (), lengths)
-            if given is placed
-            else torch.zeros(given.shape(lengths), device=at.device)
-            for given in source.call.arrays
-        }
-        back = program.run(arrays, lengths)
-        result = source.call.results[source.names.index(one.name)]
-        axes = result.axes or ()
-        row = next((c for c in labels(axes) if c in ("m", "n")), "m")
-        rest = tuple(c for c in labels(axes) if c != row)
-        key = result.name or str(source.names.index(one.name))
-        rows = read_back(back[key], axes, (row, *rest), lengths)
-        found = rows if placed is not None else rows[flat.long()]
-        return found.reshape(*at.shape, *found.shape[1:])
-
-    return made
-
-
 def rotary(code: Code, signature: Signature) -> Rotary:
     """Rotary code, given tables for which it preserves norms, where it is given any.
 
     Raises :class:`SignatureError` where the code cannot be called so.
     """
     failed: SignatureError | None = None
-    for width in widths_of(code):
+    first = table_widths(code) if signature.then is not None and not code.options.width else ()
+    for width in (*first, *widths_of(code)):
         try:
             return as_rotary(ended(way_of(sized(code, width), signature)))
         except SignatureError as error:
@@ -282,9 +217,10 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Turnin
     width = code.options.width or SIZES["D"]
     failed = ""
     found: list[Turning] = []
-    for told, table in _tables(code, signature, width):
-        one = Turning(code.again(), signature, told, table, width, guessed=guessed)
-        xs, at = _probe(one, code.options.heads or SIZES["H"])
+    made = Turning(code.again(), signature, "", None, width, guessed=guessed)
+    for told, table in tables(made.code, made.signature, width, then=signature.then is not None):
+        one = replace(made, told=told, table=table)
+        xs, at = _probe(one, code.options.heads or heads_beside(width))
         try:
             out = one.calls()(*xs, positions=at)[0]
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -318,8 +254,11 @@ def ended(way: Turning) -> Turning:
             return -1
         return int((first != last).sum()) if first.shape == last.shape else -1
 
-    low, top = 1, way.code.options.most or 1 << (17 if way.signature.source else 20)
-    if not way.places or way.code.options.most or moved(way.width, top - 1) >= 0:
+    source = way.signature.source
+    counted = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
+    running = not way.places and not way.offset  # then it is given all tokens before
+    low, top = 1, way.code.options.most or 1 << (13 if running else 17 if counted else 20)
+    if way.code.options.most or moved(way.width, top - 1) >= 0:
         low = top
     while top - low > 1:
         middle = (low + top) // 2
@@ -327,6 +266,11 @@ def ended(way: Turning) -> Turning:
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     return replace(way, most=low, any_width=every)
+
+
+def heads_beside(width: int) -> int:
+    """A number of heads that is no length of another axis, as a table of D/2 angles has."""
+    return 6 if width not in (6, 12) else 10
 
 
 def _probe(way: Turning, heads: int) -> tuple[list[Tensor], Tensor]:
@@ -356,7 +300,8 @@ def as_rotary(way: Turning) -> Rotary:
 
     def fresh(code: Code) -> Made | None:
         source = way.signature.source
-        return way.table if source is None else made_by(code, source, way.width)
+        own = way.line.then is not None
+        return way.table if source is None else made_by(code, source, way.width, then=own)
 
     def cosines(positions: Tensor) -> tuple[Tensor, Tensor]:
         assert way.table is not None
@@ -366,8 +311,8 @@ def as_rotary(way: Turning) -> Rotary:
     here = way.table is not None and way.signature.source is None
     shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}
     return Rotary(
-        **common(way.code, way.signature, again, f"with {way.told}" if here else "", way.guessed),
-        **turned_by(way.calls(), len(way.vectors), starts=not way.places),
+        **common(way.code, way.line, again, f"with {way.told}" if here else "", way.guessed),
+        **_turned_by(way.calls(), len(way.vectors), starts=not way.places and not way.offset),
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
@@ -378,3 +323,43 @@ def as_rotary(way: Turning) -> Rotary:
         cosines=cosines if shown else None,
         given={"angles": way.told} if here else {},
     )
+
+
+def _turned_by(
+    turns: Callable[..., tuple[Tensor, ...]], count: int, *, starts: bool
+) -> dict[str, Any]:
+    """The fields of a `Rotary` that rotate, of a call on so many tensors (B, H, T, D).
+
+    What is rotated beside a query or a key is another one, so that code which mixes them is seen.
+    ``starts``: it takes no positions, and its first token is at 0.
+    """
+
+    def other(x: Tensor, more: Tensor, positions: Tensor, place: int) -> Tensor:
+        given = [x if k == place else more.clone() for k in range(count)]
+        return turns(*given, positions=positions)[place]
+
+    def unlike(x: Tensor) -> Tensor:
+        return torch.cat((x[..., 1:], x[..., :1]), -1)
+
+    def turn(x: Tensor, positions: Tensor) -> Tensor:
+        return other(x, unlike(x) if count > 1 else x, positions, 0)
+
+    def key(x: Tensor, positions: Tensor) -> Tensor:
+        return other(x, unlike(x), positions, 1)
+
+    def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        out = turns(q, k, v, positions=positions)
+        return out[0], out[1], out[2]
+
+    def running(x: Tensor) -> Tensor:
+        places = torch.arange(x.shape[2], device=x.device).expand(x.shape[0], x.shape[2])
+        return turn(x, places)
+
+    return {
+        "turn": turn,
+        "key": key if count > 1 else None,
+        "beside": other if count > 1 else None,
+        "all_three": three if count > 2 else None,
+        "values_turn": count > 2,
+        "running": running if starts else None,
+    }

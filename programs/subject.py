@@ -9,7 +9,7 @@ from typing import Any
 
 from ..numeric.programs.adapters.building import code_of
 from ..numeric.programs.adapters.code import Ambiguous, Code, Options
-from ..numeric.programs.adapting import WORDS, adapt, require_settings
+from ..numeric.programs.adapting import WORDS, adapt, require_settings, resolved
 from ..numeric.programs.declared import Declared, sizes_declared
 from ..numeric.programs.subjects import KINDS, Subject
 from . import forms
@@ -18,7 +18,7 @@ from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, mask
 from .program import Program
 from .roles import MASKS, PLACES, TABLES, TURNED, role, said
-from .rotary import rotary
+from .rotary import START, rotary
 from .signature import Signature, SignatureError, parse
 from .tokens import attention, layer
 
@@ -60,7 +60,9 @@ def subject_of(
     'rotary'
     """
     signature = parse(call) if isinstance(call, str) else call
-    code = said(code_of(thing, name, Options(**options)), signature)
+    settings = options.pop("settings", {})
+    thing, settings = resolved(thing, kind or kind_of(signature, name), settings)
+    code = said(code_of(thing, name, Options(**options, settings=settings)), signature)
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
@@ -121,9 +123,11 @@ def kind_of(signature: Signature, name: str = "") -> str:
         told = any(one.kind in MASKS for one in signature.results)
         return "mask" if told else "bias"
     vectors = any("D" in one.letters and role(one) in TURNED for one in features)
-    tables = bool({role(one) for one in signature.results} & set(TABLES))
     tokens = "value" in roles or any("E" in one.letters for one in signature.arrays)
-    if roles & {*TABLES, *PLACES} and (vectors or tables) and not tokens:
+    placed = roles & {*TABLES, *PLACES} or any(START in one.lengths for one in signature.arguments)
+    headed = any({"H", "D"} <= set(one.letters) for one in features)
+    named = re.search(WORDS["rotary"], name, re.IGNORECASE)
+    if signature.then or (vectors and (placed or headed or named) and not tokens):
         return "rotary"
     back = [one for one in signature.results if one.axes is not None]
     if not features or (back and "B" not in back[0].letters and "B" in features[0].letters):

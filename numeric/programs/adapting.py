@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .adapters import attention, layer, rotary
+from .adapters import attention, layer
 from .adapters.building import code_of
 from .adapters.code import Ambiguous, Code, DoesNotFit, NoSetting, Options
 from .adapters.roles import parameters
@@ -27,7 +27,7 @@ from .subjects import KINDS, Additive, Rotary, Subject
 __all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt", "require_settings"]
 
 ADAPTERS: dict[str, Callable[[Code], Subject]] = {
-    "rotary": rotary.fit, "attention": attention.fit, "layer": layer.fit,
+    "attention": attention.fit, "layer": layer.fit,
 }  # fmt: skip
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -157,12 +157,12 @@ def _adapted(
 ) -> Subject:  # fmt: skip
     if isinstance(thing, Subject):
         return thing
-    if is_config(thing):
-        settings = options.settings if inspect.isclass(thing) else {"config": thing}
-        thing, options = of_config(thing, kind), replace(options, settings=settings)
-    made = _of_factory(thing)
-    if made is not thing:
-        return _adapted(made, kind, name or getattr(thing, "__name__", ""), options, forms)
+    made, settings = resolved(thing, kind, options.settings)
+    if isinstance(made, Subject):
+        return made
+    if made is not thing and not is_config(thing):
+        name = name or getattr(thing, "__name__", "")
+    thing, options = made, replace(options, settings=settings)
     try:
         code = code_of(thing, name, options)
     except DoesNotFit as error:
@@ -173,6 +173,20 @@ def _adapted(
             _name(thing, name), place_of(thing), {"building it": told}
         ) from error
     return _first(code, kind, forms)
+
+
+def resolved(
+    thing: Any, kind: str | None, settings: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    """What is called for a config, or for a factory without arguments, and its settings.
+
+    Raises ``DoesNotFit`` for the config of a model without such a class.
+    """
+    if is_config(thing):
+        found = settings if inspect.isclass(thing) else {"config": thing}
+        return of_config(thing, kind), found
+    made = _of_factory(thing)
+    return (thing, settings) if made is thing else resolved(made, kind, settings)
 
 
 def _fitted(

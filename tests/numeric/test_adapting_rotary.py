@@ -92,11 +92,12 @@ def test_axes_that_source_names_are_believed(tmp_path: Path) -> None:
     turned = subject.turn(x, at)
     assert torch.equal(turned[:, :, 0], turned[:, :, 1]), "tokens turn alike: the fault is kept"
     assert not torch.equal(turned[:, 0], turned[:, 1])
-    said = adapted_as(user_file(tmp_path, source).rope, kind="rotary", order="bhtd")
-    assert "(B, H, T, D)" in said.adapted
+    assert subject.line == "x: B n H D -> x"
+    told = adapted_as(user_file(tmp_path, source).rope, "x: B H n D -> x")
+    turns_as_half(told)
 
 
-@pytest.mark.parametrize(("places", "shape"), [("abt", "(3, B, T)"), ("bta", "(B, T, 3)")])
+@pytest.mark.parametrize(("places", "shape"), [("abt", "3 B n"), ("bta", "B n 3")])
 def test_positions_of_three_coordinates(places: str, shape: str, tmp_path: Path) -> None:
     axis = places.index("a")
     source = f"""
@@ -110,7 +111,7 @@ def test_positions_of_three_coordinates(places: str, shape: str, tmp_path: Path)
     subject = adapted_as(user_file(tmp_path, source).rope, kind="rotary")
     assert isinstance(subject, Rotary)
     assert subject.axes == 3
-    assert shape in subject.adapted
+    assert subject.line == f"x: B H n D, position_ids: {shape} -> x"
 
 
 def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:

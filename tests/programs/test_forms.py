@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnproof.numeric.programs.adapters.code import NoSetting
+from attnproof.numeric.programs.no_adapter import NoAdapter
 from attnproof.numeric.programs.subjects import Rotary
 from attnproof.programs.signature import SignatureError, parse
 from attnproof.programs.subject import adapted_as, subject_of
@@ -27,7 +29,7 @@ LINES = {
         "cos, sin from precompute_cos_sin(head_dim = D, max_seq_len = m -> m D/2, m D/2)",
     "f(q, k, cos, sin, position_ids), with a module of a table":
         "q: B H n D, k: B G n D, cos: m D/2, sin: m D/2, position_ids: B n -> q, k; "
-        "cos, sin from RotaryTable(x: B m D tokens, seq_len = m -> m D/2, m D/2)",
+        "cos, sin from RotaryTable(x: B m D, seq_len = m -> m D/2, m D/2)",
     "f(x, cos, sin) alone": "x: B H n D, cos: n D/2, sin: n D/2 -> x",
     "f(x, freqs_cis), complex":
         "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk; "
@@ -35,6 +37,15 @@ LINES = {
     "a module with a table, f(x, input_pos=None), tokens before heads":
         "x: B n H D, input_pos: B n -> x",
     "positions that must not be integers": "x: B H n D, pos: B n -> x",
+    "f(x), running": "x: B H n D -> x",
+    "f(x), running, tokens before heads": "x: B n H D -> x",
+    "f(x, offset)": "x: B H n D, offset = p -> x",
+    "a factory": "x: B H n D, positions: B n -> x",
+    "a module with a method that turns":
+        "t: B H n D, offset = p -> t; method rotate_queries_or_keys",
+    "a module that makes cos and sin, and a function beside it":
+        "x: B m D, position_ids: B n -> cos: B n D/2, sin: B n D/2; then "
+        "apply_rotary_pos_emb(q: B H n D, k: B G n D, cos: B n D/2, sin: B n D/2 -> q, k)",
 }  # fmt: skip
 
 
@@ -45,13 +56,13 @@ def test_the_line_that_is_guessed_is_a_call_that_can_be_told(form: str, tmp_path
     turns_as_half(guessed)
     assert f"called as --call '{LINES[form]}'" in guessed.adapted
     assert str(parse(LINES[form])) == LINES[form]
-    told = subject_of(code, LINES[form], "rotary")
+    told = subject_of(code, LINES[form])
     turns_as_half(told)
     assert isinstance(guessed, Rotary)
     assert isinstance(told, Rotary)
     same = ("width", "axes", "whole", "most", "any_width", "given", "heads")
     assert [getattr(guessed, f) for f in same] == [getattr(told, f) for f in same]
-    assert (guessed.cosines is None) == ("cos, sin from" not in LINES[form])
+    assert (guessed.cosines is None) == ("cos" not in LINES[form] or "made here" in guessed.adapted)
     assert guessed.make is not None
     turns_as_half(guessed.make())
 
@@ -117,6 +128,123 @@ def test_two_lines_of_different_meaning_are_both_shown() -> None:
     told = str(error.value)
     assert "--call 'x: B n H D, positions: B n -> x'" in told
     assert "--call 'x: B n H D, positions: n -> x'" in told
+
+
+MODULES = {
+    "angles, and a number": (
+        """
+        class rope(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.dim = dim
+
+            def forward(self, t):
+                return torch.cat((angles(t, self.dim),) * 2, -1), {scale}
+
+        def apply_rotary_pos_emb(t, freqs, scale=1):
+            half = freqs.shape[-1] // 2
+            return turn_half(t, freqs[..., :half].cos(), freqs[..., :half].sin()) * scale
+        """,
+        ("t: n positions -> freqs: n D, _; "
+        "then apply_rotary_pos_emb(t: B H n D, freqs: n D angles -> t)"),
+        0,
+    ),
+    "positions of three coordinates": (
+        """
+        class rope(nn.Module):
+            def __init__(self, head_dim):
+                super().__init__()
+                self.head_dim = head_dim
+
+            def forward(self, x, position_ids):
+                assert position_ids.shape[0] == 3
+                angle = angles(position_ids, self.head_dim)
+                angle = torch.stack([angle[k % 3, ..., k] for k in range(angle.shape[-1])], -1)
+                return angle.cos(), angle.sin()
+
+        def apply_rotary(q, cos, sin):
+            return turn_half(q, cos[:, None], sin[:, None])
+        """,
+        ("x: B m D, position_ids: 3 B n -> cos: B n D/2, sin: B n D/2; "
+        "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"),
+        3,
+    ),
+    "positions of two coordinates, without rows": (
+        """
+        class rope(nn.Module):
+            def __init__(self, head_dim):
+                super().__init__()
+                self.head_dim = head_dim
+
+            def forward(self, coords):
+                assert coords.shape[-1] == 2
+                angle = angles(coords, self.head_dim // 2)
+                return angle.flatten(-2).cos(), angle.flatten(-2).sin()
+
+        def apply_rotary(q, cos, sin):
+            return turn_half(q, cos[:, None], sin[:, None])
+        """,
+        ("coords: B n 2 -> cos: B n D/2, sin: B n D/2; "
+        "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"),
+        2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", MODULES)
+def test_a_module_that_makes_tables_is_called_with_what_rotates_by_them(
+    form: str, tmp_path: Path
+) -> None:
+    source, line, axes = MODULES[form]
+    rope = user_file(tmp_path, source.replace("{scale}", "1.0")).rope
+    for found in (adapted_as(rope), subject_of(rope, line)):
+        assert isinstance(found, Rotary)
+        assert (found.line, found.axes) == (line, axes)
+        if not axes:
+            turns_as_half(found)
+        assert found.make is not None
+        assert found.make(width=32).width == 32
+
+
+def test_a_scale_by_which_nothing_is_multiplied_is_not_left_aside(tmp_path: Path) -> None:
+    source = MODULES["angles, and a number"][0].replace("{scale}", "2.0")
+    with pytest.raises(NoAdapter, match="rotary"):
+        adapted_as(user_file(tmp_path, source).rope, kind="rotary")
+
+
+NEARLY = {
+    "tables of too few rows": (
+        "def rope(x, cos, sin):\n    return turn_half(x, cos[..., :-1, :], sin[..., :-1, :])"),
+    "one result for two": "def rope(q, k, cos, sin):\n    return turn_half(q, cos, sin)",
+    "an unknown parameter": (
+        "def rope(x, positions, colour):\n    angle = angles(positions, x.shape[-1])[:, None]\n"
+        "    return turn_half(x, angle.cos(), angle.sin())"),
+    "a longer head": (
+        "def rope(x, positions):\n    angle = angles(positions, x.shape[-1])[:, None]\n"
+        "    return torch.cat((turn_half(x, angle.cos(), angle.sin()), x), -1)"),
+    "a table that no function takes": (
+        "class rope(nn.Module):\n    def forward(self, x, position_ids):\n"
+        "        angle = angles(position_ids, 8)\n        return angle.cos(), angle.sin()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NEARLY)
+def test_code_that_is_nearly_of_a_form_is_not_taken_for_it(case: str, tmp_path: Path) -> None:
+    with pytest.raises(NoAdapter):
+        adapted_as(user_file(tmp_path, NEARLY[case]).rope, kind="rotary")
+
+
+def test_what_a_line_says_of_methods_and_constructors_is_held_against_the_code(
+    tmp_path: Path,
+) -> None:
+    rope = user_file(tmp_path, FORMS["a module with a method that turns"]).rope
+    with pytest.raises(SignatureError, match="wanted a method turns of rope, got none"):
+        subject_of(rope, "t: B H n D, offset = p -> t; method turns")
+    wide = subject_of(rope, f"{LINES['a module with a method that turns']}; built with dim = 16")
+    assert isinstance(wide, Rotary)
+    assert wide.width == 16
+    with pytest.raises(NoSetting, match="no colour"):
+        subject_of(rope, "t: B H n D -> t; built with colour = 1")
 
 
 TWO_TABLES = """

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import types
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -36,10 +37,25 @@ def code_of_function(function: types.FunctionType, name: str, options: Options) 
                                 f"{', '.join(settings)}")  # fmt: skip
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
             return code_of_function(kept, name, more)
-        return Code(name=name, call=_apart(kept), again=again, space=space, options=options,
+        call = _with(_apart(kept), options.arguments)
+        return Code(name=name, call=call, again=again, space=space, options=options,
                     text=text, place=place)  # fmt: skip
 
     return again()
+
+
+def _with(function: types.FunctionType, values: Mapping[str, Any]) -> Any:
+    """The function, given these values in every call whatever else it is given."""
+    known = {one.name for one in parameters(function)}
+    fixed = {name: value for name, value in values.items() if name in known}
+    if not fixed:
+        return function
+
+    @functools.wraps(function)
+    def given(*args: Any, **named: Any) -> Any:
+        return function(*args, **{**named, **fixed})
+
+    return given
 
 
 def _apart(function: types.FunctionType) -> types.FunctionType:

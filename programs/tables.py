@@ -1,0 +1,391 @@
+"""Tables of angles that rotary code is given: made here, or by other code of the same file."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..numeric.programs.adapters.axes import held
+from ..numeric.programs.adapters.building import code_of
+from ..numeric.programs.adapters.code import Code, DoesNotFit, Options
+from ..numeric.programs.adapters.roles import Parameter, parameters, sizes_of
+from .fitting import short
+from .layout import labels, laid_out, read_back
+from .program import Program
+from .roles import PLACES, TABLES, TURNED, lengths_of, role
+from .signature import Argument, Axis, Signature, SignatureError, Source, parse
+
+__all__ = [
+    "APPLIES",
+    "Made",
+    "Origin",
+    "beside",
+    "made_by",
+    "makes_tables",
+    "many",
+    "named",
+    "origins",
+    "plain_argument",
+    "sources",
+    "table_widths",
+    "tables",
+    "widths_of",
+]
+
+Made = Callable[[Argument, Tensor], Tensor]  # what a table holds at positions of any shape
+MAKES = re.compile(
+    r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis", re.IGNORECASE
+)
+APPLIES = re.compile(r"apply|rotate_|rope|rotary|rot_emb", re.IGNORECASE)
+BASE = 10000.0
+WIDTHS = (8, 16, 32, 64, 128, 4)  # those that are usual
+_VALUE: dict[str, Callable[[Tensor], Tensor]] = {
+    "cos": torch.cos,
+    "sin": torch.sin,
+    "angles": lambda angles: angles,
+    "cis": lambda angles: torch.polar(torch.ones_like(angles), angles),
+    "cos_sin": lambda angles: torch.stack((angles.cos(), angles.sin()), -1),
+}
+
+
+def tables(
+    code: Code, signature: Signature, width: int, *, then: bool = False
+) -> Iterator[tuple[str, Made | None]]:
+    """Angles for each position as the call wants them: of pairs, or of channels in either order.
+
+    ``then``: they are made by the code itself, and what is called is given them.
+    """
+    wanted = [one for one in signature.arrays if role(one) in TABLES]
+    if not wanted:
+        yield "", None
+        return
+    wide = {_channels(one).size(lengths_of(signature, D=width)) for one in wanted if one.axes}
+    if wide not in ({width}, {width // 2}):
+        raise SignatureError(
+            f"wanted tables with D or D/2 numbers for each position, got {signature}"
+        )
+    if signature.source is not None:
+        yield str(signature.source), made_by(code, signature.source, width, then=then)
+        return
+
+    def angles(positions: Tensor) -> Tensor:
+        ladder = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
+
+    def halves(positions: Tensor) -> Tensor:
+        return torch.cat((angles(positions), angles(positions)), -1)
+
+    def neighbours(positions: Tensor) -> Tensor:
+        return angles(positions).repeat_interleave(2, -1)
+
+    shapes = {"pair": angles} if wide == {width // 2} else {
+        "channel, halves alike": halves, "channel, neighbours alike": neighbours
+    }  # fmt: skip
+    for told, shape in shapes.items():
+
+        def made(one: Argument, at: Tensor, shape: Callable[[Tensor], Tensor] = shape) -> Tensor:
+            return _VALUE[role(one)](shape(at))
+
+        yield f"a table of each {told}, base {BASE:g}, made here", made
+
+
+def _channels(table: Argument) -> Axis:
+    """The axis of a table that runs along its angles."""
+    axes = table.axes or ()
+    return axes[-2 if role(table) == "cos_sin" and len(axes) > 1 else -1]
+
+
+def beside(code: Code, name: str, width: int) -> Code:
+    """Code of the same file, called by its name; a class is built, of this width.
+
+    Raises :class:`SignatureError` where there is none of this name.
+    """
+    thing = code.space.get(name)
+    if thing is None:
+        raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
+    likely = {"width": width}
+    return code_of(thing, name, Options(width=width, likely=likely))
+
+
+def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Made:
+    """Tables that other code of the same file makes, from positions or for a length.
+
+    ``then``: the code itself makes them.  Raises :class:`SignatureError` where there is no such
+    code.
+    """
+    maker = code if then else beside(code, source.code, width)
+    program = Program(maker.call, source.call, source.code)
+    placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
+    coordinates = tuple(
+        str(a) for a in (placed.axes or () if placed else ()) if not a.letters and a.split is None
+    )
+    batched = placed is not None and "B" in placed.letters
+    here = (("B",) if batched else ()) + ("n",)
+    results = [one for one in source.call.results if one.axes is not None]
+
+    def made(one: Argument, at: Tensor) -> Tensor:
+        flat = at
+        ahead = at.ndim - len(coordinates)
+        if placed is None:
+            length, rows = many(at), 1
+        else:
+            if ahead > len(here):
+                flat = at.flatten(0, ahead - 1)
+            elif ahead < len(here):
+                flat = at[None]
+            length, rows = flat.shape[len(here) - 1], flat.shape[0] if batched else 1
+        lengths = lengths_of(source.call, D=width, m=length, n=length, B=rows)
+        arrays = {
+            given.name: _places(given, flat, (*here, *coordinates), lengths)
+            if given is placed
+            else torch.zeros(given.shape(lengths), device=at.device)
+            for given in source.call.arrays
+        }
+        back = program.run(arrays, lengths)
+        number = source.names.index(one.name)
+        result = results[number]
+        key = result.name or str(source.call.results.index(result))
+        key = key if result.name else [*back][number]
+        axes = result.axes or ()
+        if placed is None:
+            row = next((c for c in labels(axes) if c in ("m", "n")), "m")
+            rest = tuple(c for c in labels(axes) if c not in (row, "B"))
+            found = read_back(back[key], axes, ("B", row, *rest), lengths)[0]
+            found = found[at.flatten().long()]
+            return found.reshape(*at.shape, *found.shape[1:])
+        rest = tuple(c for c in labels(axes) if c not in here)
+        found = read_back(back[key], axes, (*here, *rest), lengths)
+        if ahead < len(here):
+            return found[0]
+        return found.reshape(*at.shape[:ahead], *found.shape[len(here) :])
+
+    return made
+
+
+def _places(one: Argument, at: Tensor, here: tuple[str, ...], lengths: Mapping[str, int]) -> Tensor:
+    at = at if role(one) == "positions" else at.to(torch.get_default_dtype())
+    return laid_out(at, here, one.axes or (), lengths)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Code that makes tables: its name, how it is called, what comes back.
+
+    ``kind``: pair (cos, sin), complex, or one (angles, or cosines beside sines).  ``rest``: whether
+    something else comes back behind.
+    """
+
+    name: str
+    given: str
+    kind: str
+    axes: str
+    rest: bool = False
+
+    def gives(self, text: str) -> bool:
+        """Whether a form wants such tables."""
+        return {
+            "pair": "<cos>" in text or "<rows>" in text,
+            "complex": "<cis>" in text,
+            "one": "<angles>" in text or "<cos_sin>" in text,
+        }[self.kind]
+
+    def suits(self, line: str) -> bool:
+        """Whether the call wants tables as wide, with rows of their own where these have such."""
+        own = self.axes.split()
+        wanted = [one for one in parse(line).arrays if role(one) in TABLES]
+        return all(
+            (str(_channels(one)) in own) and ("m" in own or ("B" in own) == ("B" in one.letters))
+            for one in wanted
+        )
+
+    def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
+        by = {one.role: one.name for one in known}
+        roles = ("cos", "sin") if self.kind == "pair" else needs[:1]
+        return [by[role] if role in needs else role for role in roles]
+
+    def told(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
+        """What stands behind the semicolon."""
+        names = self._names(needs, known)
+        back = ", ".join([self.axes] * len(names) + ["_"] * self.rest)
+        return f"{', '.join(names)} from {self.name}({self.given} -> {back})"
+
+    def first(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
+        """The line of the code itself, which other code is to be given what it makes."""
+        back = [f"{name}: {self.axes}" for name in self._names(needs, known)] + ["_"] * self.rest
+        return f"{self.given} -> {', '.join(back)}".strip()
+
+
+def sources(code: Code) -> Iterator[Origin]:
+    """What stands beside the code, is called like what makes tables, and makes one of its width."""
+    for name, thing in named(code.space, MAKES, code.name):
+        if APPLIES.match(name) and not inspect.isclass(thing):
+            continue
+        try:
+            made = beside(code, name, code.options.width)
+        except Exception:  # noqa: BLE001 (whatever stands beside may raise anything)
+            continue
+        yield from origins(made, name, code.options.width)
+
+
+ROWS = ("B n", "n")
+COORDINATES = ("3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
+
+
+def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> Iterator[Origin]:
+    """The ways in which code makes tables of a width: from positions, a length, or tokens."""
+    for call, found in _tables_of(made, width, many_axes=many_axes):
+        kind, values, rest = found
+        row = "n" if any(role(one) in PLACES for one in call.arrays) else "m"
+        shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
+        pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2
+        sizes = values[0].shape[:-1] if pairs else values[0].shape
+        if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
+            axes = " ".join([*(shape[size] for size in sizes), *(["2"] if pairs else [])])
+            given = ", ".join(map(str, call.arguments))
+            yield Origin(name, short(given), kind, axes, rest)
+
+
+def makes_tables(made: Code) -> bool:
+    """Whether code gives cosines and sines, or complex numbers, which no rotated vectors are."""
+    found = next(_tables_of(made, 8, many_axes=True), None)
+    return found is not None and (found[1][0] != "one" or found[1][2])
+
+
+def table_widths(made: Code) -> tuple[int, ...]:
+    """The widths of a head for tables that code makes: as wide as a row of these, or twice."""
+    for _, (kind, values, _) in _tables_of(made, 8, many_axes=True):
+        pairs = kind == "one" and values[0].shape[-1] == 2
+        width = values[0].shape[-2 if pairs else -1]
+        return (width, 2 * width) if width > 2 else ()
+    return ()
+
+
+def _tables_of(
+    made: Code, width: int, *, many_axes: bool
+) -> Iterator[tuple[Signature, tuple[str, tuple[Tensor, ...], bool]]]:
+    """The calls that give tables, for 6 rows of 11 positions, and what they give."""
+    try:
+        known = parameters(made.call)
+        if sum(one.role in TURNED and one.required for one in known) > 1:
+            return  # of vectors and their like no tables are made
+        placed = any(one.role == "positions" for one in known)
+        rows = (*ROWS, *(COORDINATES if many_axes else ())) if placed else ("m",)
+        calls = [call for one in rows for call in _given(made, known, one, placed)]
+    except DoesNotFit:
+        return
+    for given in calls:
+        call = parse(f"{given} -> 1")
+        lengths = {"B": 6, "m": 11, "n": 11, "D": width, "H": 5, "G": 5}
+        arrays = {
+            one.name: torch.ones(one.shape(lengths), dtype=torch.long)
+            if role(one) in PLACES
+            else torch.zeros(one.shape(lengths))
+            for one in call.arrays
+        }
+        try:
+            found = made.call(**{
+                one.name: arrays[one.name] if one.axes is not None else one.at(lengths)
+                for one in call.arguments
+            })  # fmt: skip
+            read = read_table(found)
+        except Exception:  # noqa: BLE001 (whatever stands beside may be no table)
+            continue
+        if 11 in read[1][0].shape:
+            yield call, read
+
+
+def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
+    """The form of what came back, its tensors, and whether a number stands behind them.
+
+    Raises ``DoesNotFit`` where it is no table.
+    """
+    if isinstance(value, tuple | list) and len(value) == 2:
+        first, second = value
+        tensors = isinstance(first, Tensor) and isinstance(second, Tensor)
+        if tensors and first.shape == second.shape and first.dim() >= 2:
+            if first.is_floating_point():
+                return "pair", (first, second), False
+        elif isinstance(first, Tensor) and (
+            isinstance(second, int | float) or (isinstance(second, Tensor) and not second.dim())
+        ):
+            if float(second) == 1.0:
+                kind, values, _ = read_table(first)
+                return kind, values, True
+            raise DoesNotFit("it makes angles and a scale, by which nothing here is multiplied")
+    if isinstance(value, Tensor) and value.dim() >= 2:
+        return ("complex" if value.is_complex() else "one"), (value,), False
+    raise DoesNotFit("it makes neither cos and sin nor one tensor of angles")
+
+
+PLAIN = {
+    "length": "n", "keys": "n", "heads": "H", "groups": "G", "width": "D", "embed": "D",
+    "base": "10000.0", "device": "'cpu'", "dtype": "torch.float32",
+}  # fmt: skip
+
+
+def plain_argument(one: Parameter, code: Code) -> str:
+    """What a parameter is given that is neither array nor position; "" where no name says it."""
+    if one.name in code.options.arguments:
+        return f"{one.name} = {code.options.arguments[one.name]!r}"
+    return f"{one.name} = {PLAIN[one.role]}" if one.role in PLAIN else ""
+
+
+def _given(made: Code, known: tuple[Parameter, ...], rows: str, placed: bool) -> Iterator[str]:
+    """How code that makes tables is called.  Raises ``DoesNotFit``."""
+    choices = []
+    alone = not placed and sum(one.required for one in known) == 1  # it may be called x, or t
+    for one in known:
+        plain = plain_argument(one, made)
+        if one.role == "positions":
+            choices.append([short(f"{one.name}: {rows} positions")])
+        elif one.role in ("length", "keys") and not placed:
+            choices.append([f"{one.name} = m"])
+        elif one.role in TURNED and one.required:
+            told = [f"{one.name}: {axes} tokens" for axes in ("B m D", "B 1 m D", "m D")]
+            choices.append(told + ([f"{one.name}: n positions"] if alone else []))
+        elif plain and (one.required or one.role == "width" or one.name == "layer_type"):
+            choices.append([plain])
+        elif one.required:
+            raise DoesNotFit(f"what {one.name} is its name does not say")
+    yield from (", ".join(chosen) for chosen in product(*choices))
+
+
+def many(places: Tensor) -> int:
+    """How many rows a table has that is read at these positions."""
+    if torch.compiler.is_exporting():
+        return 128
+    return 1 << max(int(held(places).max()), 15).bit_length()
+
+
+def widths_of(code: Code) -> list[int]:
+    """Widths of a head to try: what is said, what the object holds, those that are usual."""
+    if code.options.width:
+        return [code.options.width]
+    holder = code.call.__self__ if inspect.ismethod(code.call) else code.call
+    found = [w for w in sizes_of(holder, "width") if w <= 512]
+    for tensor in code.module.buffers() if code.module is not None else ():
+        if tensor.dim() and 1 < tensor.shape[-1] <= 512:
+            found += [2 * tensor.shape[-1], tensor.shape[-1]]
+    found += [w for w in sizes_of(holder, "embed") if w <= 512]
+    held = vars(holder).values() if hasattr(holder, "__dict__") else ()
+    found += [2 * v.shape[-1] for v in held if isinstance(v, Tensor) and v.dim()]
+    likely = [code.options.likely["width"]] if "width" in code.options.likely else []
+    return list(dict.fromkeys([*found, *likely, *WIDTHS]))
+
+
+def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
+    """Functions and modules of a file, but one, whose names match."""
+    return [
+        (name, thing) for name, thing in space.items()
+        if pattern.search(name) and name != but and not isinstance(thing, nn.Module)
+        and (inspect.isfunction(thing) or hasattr(thing, "cache_parameters")
+             or (inspect.isclass(thing) and issubclass(thing, nn.Module)))
+        and getattr(thing, "__module__", "").split(".")[0] != "torch"
+    ]  # fmt: skip
