@@ -282,6 +282,8 @@ def _tables_of(
         return
     for given in calls:
         call = parse(f"{given} -> 1")
+        if not {"m", "n"} & set(call.letters):
+            continue  # what takes no length and no positions is not called at all
         lengths = {"B": 6, "m": 11, "n": 11, "D": width, "H": 5, "G": 5}
         arrays = {
             one.name: torch.ones(one.shape(lengths), dtype=torch.long)
