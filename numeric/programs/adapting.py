@@ -259,11 +259,12 @@ def _turns(subject: Rotary) -> bool:
     if subject.axes:
         places = places[..., None].expand(1, 3, subject.axes)
     moved = subject.turn(x, places), subject.turn(x, places + 2)
-    if torch.equal(*moved) or bool(subject.turn(torch.zeros_like(x), places).any()):
+    if bool(subject.turn(torch.zeros_like(x), places).any()):
         return False
     whole, parts = subject.turn(x - x.flip(-1), places), moved[0] - subject.turn(x.flip(-1), places)
     allowed = ROUNDINGS * torch.finfo(whole.dtype).eps * max(1.0, float(parts.abs().max()))
-    return bool((whole - parts).abs().max() <= allowed)
+    moves = bool((moved[0] - moved[1]).abs().max() > allowed)  # not by roundings of other shapes
+    return moves and bool((whole - parts).abs().max() <= allowed)
 
 
 def _weighs(code: Code) -> bool:

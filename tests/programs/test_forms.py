@@ -294,7 +294,10 @@ def test_the_functions_of_transformers_are_called_as_their_models_call_them(mode
 def test_what_stands_beside_and_takes_no_length_is_not_called(tmp_path: Path) -> None:
     file = user_file(tmp_path, FORMS["f(x, cos, sin) alone"])
     calls: list[int] = []
-    file.rotary_angles = lambda: calls.append(1)
-    file.rotary_angles.__module__ = file.__name__
+
+    def rotary_angles() -> None:
+        calls.append(1)
+
+    vars(file)["rotary_angles"] = rotary_angles
     assert "made here" in adapted_as(file.rope, kind="rotary").adapted
     assert not calls
