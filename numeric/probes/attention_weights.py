@@ -8,6 +8,8 @@ tell from outside whether it was meant; a sum over another axis, or a factor, is
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -17,9 +19,15 @@ from .attention_tolerance import allowance, gap, unit_of
 from .base import Draw
 from .influence import read_weights
 
-__all__ = ["COUNTED", "OWN", "SINK", "no_multiple", "no_order", "no_softmax", "weights_are"]
+__all__ = [
+    "COUNTED", "OTHER", "OWN", "SINK", "no_multiple", "no_order", "no_softmax", "weights_are",
+]  # fmt: skip
 
 KEYS = 5
+STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
+CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
+OTHER = ("its weights are no softmax: their ratios are no exponentials of what is linear in the "
+         "query, and it is not declared to be attention")  # fmt: skip
 OWN = ("each weight is a function of its own query and key alone, as in sigmoid attention, where "
        "nothing makes them add up to 1; if that is not meant, the softmax is missing")  # fmt: skip
 SINK = ("a sink, a number that is no key's, stands in each denominator; if that is not meant, "
@@ -36,7 +44,43 @@ def no_softmax(one: Attention, draw: Draw) -> str:
     is a fault.
     """
     why = weights_are(one, draw)
+    if not why and one.declared is None:
+        try:  # in float64 small numbers that a denominator has beside are seen
+            return _other_kernel(one, replace(draw, dtype=torch.float64))
+        except Exception:  # noqa: BLE001 (code with weights of its own takes one dtype)
+            return _other_kernel(one, draw)
     return "" if why == COUNTED or (why == OWN and one.declared is not None) else why
+
+
+def _other_kernel(one: Attention, draw: Draw) -> str:
+    """Whether weights come of another kernel than exp, and need not add up to 1; "" where not.
+
+    The logarithm of the ratio of two weights of one query is linear in the query under a softmax,
+    whatever is added to the scores by place.  What other queries change is a sum over them.  Of
+    another kernel that is normalised nothing is said: it is asked as a softmax is.
+    """
+    attend, width = one.attend, one.width or 5
+    if attend is None:
+        return ""
+    q = draw.normal(1, one.heads, KEYS, width, salt=61)
+    k = draw.normal(1, one.groups, KEYS, width, salt=62)
+    alone = q.clone()
+    alone[:, :, :-1] = draw.normal(1, one.heads, KEYS - 1, width, salt=63)
+    step = draw.normal(1, one.heads, KEYS, width, salt=64)
+    ways = (q, alone, -q.abs(), *(q + t * step for t in STEPS))
+    seen = [allowance(lambda q: read_weights(attend, q, k), way, draw=draw) for way in ways]
+    off = max(way() for way in seen)
+    plain, beside, other, *scaled = (way.output[0, :, -1].double().cpu() for way in seen)
+    if float((beside - plain).abs().max()) > off:
+        return ""
+    if all(float((w.sum(-1) - 1).abs().max()) <= KEYS * off for w in (plain, other)):
+        return ""
+    shown = (torch.stack(scaled).abs() > off).all(0)  # (H, S)
+    logs = [torch.where(shown, w, 1.0).log() for w in scaled]  # NaN of a negative weight
+    low, here, high = (each[:, :, None] - each[:, None] for each in logs)
+    gaps = (low + high - 2 * here)[shown[:, :, None] & shown[:, None]]
+    exponential = bool(gaps.abs().max() <= CURVED) and int(shown.sum(-1).max()) > 1
+    return "" if exponential else OTHER
 
 
 def weights_are(one: Attention, draw: Draw) -> str:

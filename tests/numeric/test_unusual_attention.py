@@ -240,3 +240,42 @@ def test_weights_of_a_layer_without_a_projection_are_no_alarm() -> None:
         return out
 
     assert measured(Attention(name="a", layer=unnormalised, embed=8), SUM)[0] != "holds"
+
+
+def kernel(of: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    """Attention whose weights are products of a function of the query and one of the key."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None) -> Tensor:
+        w = of(q) @ of(k).mT
+        return w @ v / w.sum(-1, keepdim=True).clamp(min=1e-6)
+
+    return attend
+
+
+def above(x: Tensor) -> Tensor:
+    return functional.elu(x) + 1
+
+
+def of_features(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None) -> Tensor:
+    """A softmax over the features of queries, and one over the keys, features apart."""
+    return (q.softmax(-1) / math.sqrt(q.shape[-1])) @ (k.softmax(-2).mT @ v)
+
+
+@pytest.mark.parametrize("attend", [kernel(torch.relu), of_features])
+def test_weights_of_another_kernel_are_no_softmax(attend: Callable[..., Tensor]) -> None:
+    verdict, why = measured(code(attend), SUM)
+    assert (verdict, "no softmax" in why) == ("undecided", True)
+    assert in_fields(code(attend), SUM) == "not asked"
+    assert measured(code(attend, declared=FULL), SUM)[0] == "broken"
+
+
+def test_another_kernel_that_is_normalised_is_asked() -> None:
+    assert measured(code(kernel(above)), SUM)[0] == "holds"
+
+
+@pytest.mark.parametrize("factor", [2.0, 1.001])
+def test_a_softmax_with_a_factor_is_asked(factor: float) -> None:
+    def more(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        return factor * plain(q, k, v, mask)
+
+    assert measured(code(more), SUM)[0] == "broken"
