@@ -11,6 +11,7 @@ import torch
 
 from attnproof.theorems.laws import laws_of
 
+from ..identify.calls import NotAsked
 from ..programs.asked import promised
 from ..programs.finding import Finding, Seen
 from ..programs.running import fault_in
@@ -19,7 +20,7 @@ from ..residues.towers import NoTower
 from ..threads import one_thread
 from .comparing import Compared, compared, same
 from .judging import Asked, doubt, judged
-from .lab import Lab, NotAsked, Sides
+from .lab import Lab, Sides
 from .laws import formulas, sides_of
 from .payload import NoMeaning, TooDeep
 from .running import Running

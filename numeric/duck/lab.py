@@ -15,11 +15,7 @@ from .payload import Field
 from .session import Session
 from .tensor import Duck, apart
 
-__all__ = ["Lab", "NotAsked", "Sides"]
-
-
-class NotAsked(Exception):
-    """The law is not asked of this code; the text says why."""
+__all__ = ["Lab", "Sides"]
 
 
 @dataclass(frozen=True)

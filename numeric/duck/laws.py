@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.theorems.laws import Formula, called, laws_of
+from attnproof.theorems.laws import Formula, laws_of
 
-from ..identify.asked import channel_order, no_formula, plain_of
-from ..programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
-from .lab import Lab, NotAsked, Sides
+from ..identify.asked import no_formula
+from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
+from .lab import Lab, Sides
 from .payload import NoMeaning
 from .tensor import Duck, apart, numbers_of
 
@@ -58,7 +59,7 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
             for found in _at_all_lengths(formula, calls, subject, lab):
                 said.add(formula.call)
                 yield found
-        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
+        except REFUSALS as error:
             if lab.session.refused is not None or isinstance(error, NoMeaning):
                 raise
             refused.setdefault(formula.call, error)
@@ -86,7 +87,7 @@ def _at_all_lengths(
         lengths = {**_lengths(subject), **sizes}
         try:
             found = _equations(formula, calls, subject, lab, lengths)
-        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+        except REFUSALS:
             many = {*lengths} & _letters(formula)
             if (
                 lab.session.refused is not None
@@ -194,131 +195,38 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
     return lab.positions(drawn)
 
 
-def _whole(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call, given tensors that lie in one piece of memory."""
-    return lambda *given: call(
-        *(x.contiguous() if isinstance(x, Tensor) else x for x in given)
-    )  # fmt: skip
-
-
 def _calls(subject: Any, lab: Lab) -> Calls:
-    """The calls of some code, and its plain numbers, as laws use them."""
-    known = plain_of(subject)
-    if isinstance(subject, Rotary):
-        return called(_rotary(subject, lab), **known)
-    if isinstance(subject, Attention):
-        return called(_attention(subject, lab), **known)
-    if isinstance(subject, Bias):
-        return called({} if subject.bias is None else {"biased": _biased(subject.bias)}, **known)
-    if isinstance(subject, Additive):
-        return called({"added": _added(subject, lab)}, **known)
-    return called({"call": _whole(subject.call)} if isinstance(subject, Layer) else {}, **known)
+    """The calls of some code on arrays of the field."""
+    checks: dict[str, Callable[..., Any]] = {"biased": _of_positions, "added": _of_angles}
+
+    def call(name: str, code: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, given tensors that lie in one piece of memory."""
+        check = checks.get(name)
+
+        def made(*given: Any) -> Any:
+            whole = [x.contiguous() if isinstance(x, Tensor) else x for x in given]
+            found = code(*whole)
+            return found if check is None else check(lab, found, *given)
+
+        return made
+
+    return calls_of(subject, Hand(call, lab.followed, numbers_of, lab.dtype))
 
 
-def _rotary(subject: Rotary, lab: Lab) -> dict[str, Any]:
-    found: dict[str, Any] = {"turn": _whole(subject.turn)}
-    if subject.key is not None:
-        found["key"] = _whole(subject.key)
-    found["in_order"] = _in_order(subject, lab, False)
-    found["key_in_order"] = _in_order(subject, lab, True)
-    if subject.axes:
-        found["one_axis"] = _of_one_axis(subject.turn)
-    for name in ("all_three", "shift", "convert"):
-        if getattr(subject, name) is not None:
-            found[name] = _whole(getattr(subject, name))
-    if subject.evict is not None:
-        found["evict"] = _evicting(subject.evict, lab)
-    other = subject.converts_to
-    if other is not None:
-        found["converted"] = (_whole(other.turn), _whole(other.turn_key))
-    if subject.paths:
-        found["turned_paths"] = [_whole(path) for path in subject.paths.values()]
+def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
+    """A bias that the field follows; raises where it is made of plain numbers, or of one."""
+    del lab, y
+    if not isinstance(found, Duck):
+        raise NoMeaning(PLAIN_BIAS)
+    numbers = numbers_of(found)
+    if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
+        told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
+        raise NotAsked(f"{told}: of that the law says nothing")
     return found
 
 
-def _in_order(subject: Rotary, lab: Lab, key: bool) -> Callable[..., Any]:
-    """The turning with the channels in their order, which is read where a law asks for it."""
-    turn = _whole(subject.turn_key if key else subject.turn)
-    read: list[list[int] | None] = []
-
-    def turned(x: Tensor, positions: Tensor) -> Any:
-        if not read:
-            read.append(channel_order(subject, key, lab.followed, numbers_of))
-        found = turn(x, positions)
-        return found if read[0] is None else found[..., read[0]]
-
-    return turned
-
-
-def _of_one_axis(turn: Callable[..., Any]) -> Callable[..., Any]:
-    def turned(x: Tensor, positions: Tensor) -> Any:
-        try:
-            return turn(x, positions)
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            told = f"it takes no positions of one axis ({type(error).__name__})"
-            raise NotAsked(told) from error
-
-    return turned
-
-
-def _evicting(evict: Callable[..., Any], lab: Lab) -> Callable[..., Any]:
-    def evicted(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kept, raw, places = evict(keys)
-        at = numbers_of(places).long()
-        return kept, raw, lab.positions(at.expand(len(keys), *at.shape[-1:]).contiguous())
-
-    return evicted
-
-
-def _attention(subject: Attention, lab: Lab) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("layer", "hide", "step", "documents", "whole_layer"):
-        if getattr(subject, name) is not None:
-            found[name] = _whole(getattr(subject, name))
-    if subject.layer is not None and subject.paths and subject.attend is None:
-        found["layer_paths"] = [_whole(path) for path in subject.paths.values()]
-    attend = subject.attend
-    if attend is None:
-        return found
-    found["attend"] = _under(attend, lambda _: None)
-    if subject.paths:
-        found["attended_paths"] = [_under(p, lambda _: None) for p in subject.paths.values()]
-    if subject.masks:
-        hides = torch.tensor(-torch.inf, dtype=lab.dtype)
-        as_numbers = {"bool": lambda seen: seen, "float": lambda seen: torch.where(seen, 0, hides)}
-        found["attend_masked"] = [_under(attend, as_numbers[name]) for name in subject.masks]
+def _of_angles(lab: Lab, found: Any, x: Tensor) -> Any:
+    """Tokens with a table whose angles the field follows; raises where only the table is asked."""
+    if not bool(numbers_of(x).any()) and lab.session.angles == 0:
+        raise NoMeaning(ANGLES)
     return found
-
-
-def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Attention under a mask that is made of truth values, or under none."""
-    call = _whole(attend)
-    return lambda q, k, v, seen=None: call(q, k, v, mask(seen))
-
-
-def _biased(bias: Callable[[int, int], Tensor]) -> Callable[..., Any]:
-    def biased(x: Tensor, y: Tensor) -> Tensor:
-        try:
-            found = bias(x.shape[0], y.shape[0])
-        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError) as error:
-            told = f"{type(error).__name__} with {y.shape[0]} keys"
-            raise NotAsked(f"the code makes the bias of one length ({told})") from error
-        if not isinstance(found, Duck):
-            raise NoMeaning(PLAIN_BIAS)
-        numbers = numbers_of(found)
-        if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
-            told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
-            raise NotAsked(f"{told}: of that the law says nothing")
-        return found
-
-    return biased
-
-
-def _added(subject: Additive, lab: Lab) -> Callable[..., Any]:
-    def added(x: Tensor) -> Any:
-        found = subject.added(x.contiguous())
-        if not bool(numbers_of(x).any()) and lab.session.angles == 0:
-            raise NoMeaning(ANGLES)  # the table alone is asked for
-        return found
-
-    return added

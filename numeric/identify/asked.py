@@ -45,9 +45,27 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(no_order, subject)
     if formula.id == "rows-sum-to-one":
         return _run(no_softmax, subject)
+    if formula.id == "equal-axes-are-one":
+        return _no_one_axis(subject)
     if formula.id == "shift-of-scores":
         return _run(no_multiple, subject) or _run(no_softmax, subject)
     return ""
+
+
+def _no_one_axis(subject: Any) -> str:
+    """Why code of several axes has no turning by one: sizes that all differ show what it takes."""
+    x = Draw().normal(2, subject.heads, 5, subject.width)
+    ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
+    ids = torch.stack((ids, ids.flip(0))) + subject.first
+    ids = ids if subject.whole else ids.float()
+    with torch.no_grad():
+        try:
+            one = subject.turn(x.clone(), ids)
+            single = subject.turn(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
+        except Exception as error:  # noqa: BLE001 (any code may raise anything)
+            return f"it takes no positions of one axis ({type(error).__name__})"
+        alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
+    return "" if alike else "what it does with positions (B, T) is no turning of each token"
 
 
 def _not_at_the_end(declared: DeclaredAttention) -> str:

@@ -13,8 +13,7 @@ from ..programs.finding import Seen
 from ..programs.subjects import Rotary
 from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
 from .calling import evaluating, fresh
-from .rotary import moved, told
-from .rotary_matrices import fastest, matrices, point, reach_of
+from .rotary_matrices import fastest, matrices, moved, point, reach_of, told
 from .rotary_reading import Read, read, seen
 from .tolerance import ladder_error, rounding_of
 

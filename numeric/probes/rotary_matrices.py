@@ -19,9 +19,9 @@ from .base import Draw
 from .calling import calm, fresh
 from .tolerance import Rounding, rounding_of
 
-__all__ = ["FASTEST", "REORDERED", "Point", "Reach", "alone", "between", "fastest", "lengths_of",
-           "matrices", "may_be_faster", "near", "order_of", "point", "reach_of", "rotate_at",
-           "rounding_for", "speeds", "tensor_of", "unit_words"]  # fmt: skip
+__all__ = ["FASTEST", "REORDERED", "Point", "Reach", "between", "fastest", "lengths_of",
+           "matrices", "may_be_faster", "moved", "near", "order_of", "point", "reach_of",
+           "rotate_at", "rounding_for", "speeds", "tensor_of", "told", "unit_words"]  # fmt: skip
 
 Call = Callable[[Tensor, Tensor], Tensor]
 Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
@@ -50,6 +50,16 @@ class Reach:
 def point(subject: Rotary, p: float) -> Point:
     """The position p, on every axis the same."""
     return (p,) * max(1, subject.axes)
+
+
+def told(at: Point) -> float | list[float]:
+    """A position for a witness."""
+    return at[0] if len(at) == 1 else list(at)
+
+
+def moved(at: Point, by: float, axis: int | None) -> Point:
+    """The position moved along one axis, or along all."""
+    return tuple(p + by * (axis is None or axis == i) for i, p in enumerate(at))
 
 
 def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
@@ -85,13 +95,6 @@ def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -
     result = rotate_at(subject, call, x, points, draw)  # (unit vector, H, n, D)
     ends = sorted({0, subject.heads - 1})
     return result[:, ends].permute(2, 1, 0, 3)
-
-
-def alone(subject: Rotary, call: Call, channel: int, at: Point, draw: Draw) -> Tensor:
-    """The unit vector of one channel, turned by itself (B = T = 1), first head: (D,)."""
-    x = torch.zeros(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
-    x[0, 0, channel] = 1
-    return rotate_at(subject, call, x, [at], draw)[0, 0, 0]
 
 
 def reach_of(subject: Rotary, draw: Draw) -> Reach:

@@ -1,4 +1,4 @@
-"""Probes of what rotary code does with positions: sees them, follows ids, on every axis."""
+"""Probes of what rotary code does with positions: sees them, on every axis, on grids."""
 
 from __future__ import annotations
 
@@ -8,26 +8,10 @@ from torch import Tensor
 from ..programs.finding import Seen
 from ..programs.subjects import Rotary
 from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import calm, evaluating, plain
-from .rotary import moved, size_of, told
-from .rotary_matrices import (
-    Point,
-    fastest,
-    matrices,
-    point,
-    reach_of,
-    rotate_at,
-    rounding_for,
-    tensor_of,
-)
-from .tolerance import Rounding
+from .calling import evaluating, plain
+from .rotary_matrices import matrices, moved, point, reach_of, rotate_at, rounding_for, told
 
 __all__: list[str] = []
-
-
-def turned_by(rounding: Rounding, omega: float, at: Point, size: float) -> float:
-    """How far two ways to turn a vector at one position may be apart."""
-    return 2 * rounding.vector(size, omega, size_of(at))
 
 
 @probe("sees-positions", "rotary")
@@ -68,85 +52,6 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
                 f"by {least:.2g} at least", D=subject.width)  # fmt: skip
 
 
-IDS = (
-    ("two tokens in the other order", ((1, 0),)),
-    ("ids that start later", ((7, 2, 4),)),
-    ("rows with ids of their own", ((0, 1), (5, 9))),
-    ("ids that start again", ((0, 1, 2, 0, 1, 2),)),
-    ("rows shorter than others", ((0, 0, 0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (3, 11, 40, 8, 2, 0))),
-)
-
-
-@probe("follows-its-ids", "rotary")
-def follows_its_ids(subject: Rotary, draw: Draw) -> Outcome:
-    """Tokens with their ids, in rows: as each token gives by itself, and in another order."""
-    rounding, worst, bound = rounding_for(subject, draw), 0.0, 0.0
-    with evaluating(subject):
-        reach, omega = reach_of(subject, draw), fastest(subject, draw)
-        for salt, (words, rows) in enumerate(IDS):
-            if not reach.has(*(reach.low + p for row in rows for p in row)):
-                continue
-            points = [[point(subject, reach.low + p) for p in row] for row in rows]
-            ids = torch.stack([tensor_of(subject, row, draw) for row in points])
-            batch, count = len(rows), len(rows[0])
-            x = draw.normal(batch, subject.heads, count, subject.width, salt=salt)
-            order = draw.permutation(count, salt)
-            for call in dict.fromkeys((subject.turn, subject.turn_key)):
-                whole = calm(call, x, ids)
-                other = calm(call, x[:, :, order], ids[:, order])
-                for b in range(batch):
-                    for t in range(count):
-                        here = slice(b, b + 1), slice(None), slice(t, t + 1)
-                        one = x[here].contiguous(), ids[b : b + 1, t : t + 1].contiguous()
-                        single = calm(call, *one)[0, :, 0]
-                        place = int((order.cpu() == t).nonzero()[0])
-                        size = float(x[here].double().norm(dim=-1).max())
-                        size = max(size, float(single.norm(dim=-1).max().nan_to_num()))
-                        bound = turned_by(rounding, omega, points[b][t], size)
-                        for way, got in (
-                            ("in its row", whole[b, :, t]),
-                            ("with its row in another order", other[b, :, place]),
-                        ):
-                            off = (got - single).norm(dim=-1).nan_to_num(nan=torch.inf)
-                            worst = max(worst, float(off.max()))
-                            if not float(off.max()) <= bound:
-                                return broken(
-                                    f"{words}: a token gives another result {way} than by itself "
-                                    "with the same id",
-                                    Seen(
-                                        {
-                                            "vector": plain(
-                                                x[b, int(off.argmax()), t].double().cpu()
-                                            ),
-                                            "ids": [list(r) for r in rows],
-                                            "row": b,
-                                            "token": t,
-                                            "order": order.tolist(),
-                                        },
-                                        (way, plain(got[int(off.argmax())])),
-                                        (
-                                            f"by itself at {told(points[b][t])}",
-                                            plain(single[int(off.argmax())]),
-                                        ),
-                                        float(off.max()),
-                                        bound,
-                                    ),
-                                    B=batch,
-                                    H=subject.heads,
-                                    T=count,
-                                    D=subject.width,
-                                )
-    return held(
-        "every token of rows with ids out of order, restarting, and different in each row "
-        "gives what it gives by itself",
-        worst,
-        bound,
-        B=3,
-        T=6,
-        D=subject.width,
-    )
-
-
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
     """One coordinate changed, the others kept."""
@@ -179,52 +84,6 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                 least = min(least, apart)
     return held(f"each of {subject.axes} coordinates changes the result, by {least:.2g} at least",
                 axes=subject.axes)  # fmt: skip
-
-
-@probe("equal-axes-are-one", "rotary")
-def equal_axes_are_one(subject: Rotary, draw: Draw) -> Outcome:
-    """Positions (p, .., p) against positions p, where the code takes those too."""
-    rounding = rounding_for(subject, draw)
-    with evaluating(subject):
-        reach = reach_of(subject, draw)
-        # Sizes that are all different: positions (B, T) read as (T, axes) do not fit them.
-        places = [p for p in (0, 1, 2, 5, 11) if reach.has(reach.low + p)]
-        x = draw.normal(2, 3, len(places), subject.width)
-        kind = torch.int64 if subject.whole else torch.float32
-        ids = (torch.tensor(places) + reach.low).to(kind).to(draw.device)
-        ids = torch.stack((ids, ids.flip(0)))
-        try:
-            one = calm(subject.turn, x, ids)
-            single = calm(subject.turn, x[1:, :, 1:2].contiguous(), ids[1:, 1:2].contiguous())
-        except Exception as error:  # noqa: BLE001 (any code may raise anything)
-            return not_asked(f"it takes no positions of one axis ({type(error).__name__})")
-        omega = fastest(subject, draw)
-        size = float(x.double().norm(dim=-1).max())
-        bound = 2 * rounding.vector(size, omega, 11.0 * subject.axes)
-        if one.shape != x.shape or not bool(((one[1:, :, 1:2] - single).abs() <= bound).all()):
-            return not_asked("what it does with positions (B, T) is no turning of each token")
-        many = calm(subject.turn, x, ids[..., None].expand(*ids.shape, subject.axes).contiguous())
-    size = max(size, float(one.norm(dim=-1).max().nan_to_num()))
-    bound = 2 * rounding.vector(size, omega, 11.0 * subject.axes)
-    off = (many - one).norm(dim=-1).nan_to_num(nan=torch.inf)
-    if not float(off.max()) <= bound:
-        # the smallest position that shows it
-        over = (~(off <= bound)).any(1).nonzero().tolist()
-        p, b, first = min((int(ids[b, t]), b, t) for b, t in over)
-        h = int(off[b, :, first].argmax())
-        return broken(
-            f"position {p} on every axis is not position {p} on one",
-            Seen({"vector": plain(x[b, h, first].double().cpu()), "at": p, "axes": subject.axes},
-                 (f"at {[p] * subject.axes}", plain(many[b, h, first])),
-                 (f"at {p}", plain(one[b, h, first])), float(off[b, h, first]), bound),
-            B=2, H=3, T=len(places), D=subject.width,
-        )  # fmt: skip
-    return held(
-        "positions with equal coordinates give what one axis gives",
-        float(off.max()),
-        bound,
-        D=subject.width,
-    )
 
 
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))

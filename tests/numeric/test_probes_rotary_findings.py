@@ -97,13 +97,15 @@ def test_an_angle_in_float16_is_found_where_it_is_first_off() -> None:
 def test_a_witness_is_small_and_its_numbers_are_those_of_the_code() -> None:
     found = verdict("relative", FAULTS["relative"]())
     assert found.witness is not None
-    assert found.sizes["B"] == found.sizes["T"] == 1
+    assert found.sizes["B"] == found.sizes["r"] == found.sizes["n"] == 1
     seen = found.witness.inputs
     scores = []
-    for by in ([seen["query at"], seen["key at"]], seen["moved to"]):
+    for by in (
+        [seen["m"] + seen["s"], seen["p"] + seen["s"]], [seen["m"], seen["p"]]
+    ):  # fmt: skip
         q, k = (
             half_table_on_neighbours(torch.tensor(v).float().view(1, 1, 1, 8), torch.tensor([[p]]))
-            for v, p in zip((seen["query"], seen["key"]), (int(x) for x in by), strict=True)
+            for v, p in zip((seen["q"], seen["k"]), (int(x) for x in by), strict=True)
         )
         scores.append(float((q * k).sum()))
     assert scores == pytest.approx([found.witness.here[1], found.witness.there[1]], abs=1e-6)
@@ -198,7 +200,7 @@ def test_witnesses_are_at_the_first_position_that_shows_them() -> None:
     assert found.witness.inputs["at"] == 1
     found = verdict("equal-axes-are-one", FAULTS["equal-axes-are-one"]())
     assert found.witness is not None
-    assert found.witness.inputs["at"] == 1
+    assert found.witness.inputs["p"] == 1
     few = code(partial(half(ladder(4)), 4), declared=DeclaredRotary(width=8))
     found = verdict("width-as-declared", few)
     assert found.witness is not None

@@ -12,6 +12,8 @@ from array_api_compat import array_namespace
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import is_truth
 
+from .inputs import Inputs
+
 __all__ = ["TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "each_alone", "of_keys"]
 
 Sides = tuple[Any, Any]
@@ -37,6 +39,7 @@ class Formula:
     nothing.  ``shown``: what a witness breaks, where that is another thing than the law.
     ``sizes``: other lengths at which the equation shows faults that it hides at most lengths.
     ``of_sizes``: the sides are made of lengths alone, whatever is given.
+    ``inputs``: those at which it is measured, where the ones of its call do not do.
     ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
     proof of the formula is one of the law.
     """
@@ -52,6 +55,7 @@ class Formula:
     sizes: Sequence[Mapping[str, int]] = ()
     of_sizes: bool = False
     unsaid: str = ""
+    inputs: Sequence[Inputs] = ()
 
     @property
     def turns(self) -> bool:
@@ -105,6 +109,7 @@ class Law:
         sizes: Sequence[Mapping[str, int]] = (),
         of_sizes: bool = False,
         unsaid: str = "",
+        inputs: Sequence[Inputs] = (),
         **given: str,
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
         """Add a formula: the kind of code, the call, and what is given beside it."""
@@ -115,7 +120,7 @@ class Law:
             self.formulas.append(
                 Formula(
                     self.id, kind, call, given, sides, names, shown, positive, sizes, of_sizes,
-                    unsaid,
+                    unsaid, inputs,
                 )
             )  # fmt: skip
             return sides

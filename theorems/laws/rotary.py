@@ -7,6 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .inputs import Inputs
 from .law import VECTORS, Law, Sides, each_alone
 
 __all__ = ["LAWS"]
@@ -79,6 +80,27 @@ def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     return f.turn(q, m + s) @ f.key(k, p + s).mT, f.turn(q, m) @ f.key(k, p).mT
 
 
+# Small shifts first; then past tables of 256, 2048 and 4096 positions, and to the end of 65536.
+MOVED = (
+    *(
+        Inputs(units=True, at={"m": (1, 0), "p": (0, 2), "s": s})
+        for s in (1, 2, 5, 50, 300, 2047, 4090, 65520)
+    ),
+    Inputs(units=True, at={"m": (2, 7), "p": (5, 3), "s": 1}),
+    Inputs(units=True, at={"m": (0.5,), "p": (0.25,), "s": 1}),
+    Inputs(at={"m": (9, 0, 4), "p": (2, 2, 7, 1), "s": 3}, lengths={"B": 2}),
+)
+LADDER = (0, 1, 2, 3, 7, 40, 255, 1857, 4095)
+TWICE = (
+    ((0, 1), (1, 1)), ((1, 3), (2, 5)), ((20, 100), (37, 157)), ((1000, 4000), (1049, 4097)),
+)  # fmt: skip
+OWN_IDS = (
+    ((1, 0),),
+    ((7, 2, 4),),
+    ((0, 1), (5, 9)),
+    ((0, 1, 2, 0, 1, 2),),
+    ((0, 0, 0, 1, 2, 3), (0, 1, 2, 3, 4, 5), (3, 11, 40, 8, 2, 0)),
+)  # another order, a later start, rows of their own, restarts, rows shorter than others
 ALONE = (
     ("the first tokens among others", "these tokens alone"),
     ("the last tokens among others", "these tokens alone"),
@@ -87,6 +109,7 @@ ALONE = (
 
 @RELATIVE.of(
     "rotary", "turn", shown=same_scores, names=(("scores further along", "scores"), *ALONE, *ALONE),
+    inputs=MOVED,
     q="real B H r D", k=VECTORS, m="position B r", p="position B n", s="shift",
 )  # fmt: skip
 def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
@@ -117,8 +140,9 @@ LONG = (("|turned x|²·|y|²", "|x|²·|turned y|²"),)
 
 
 @NORM.of(
-    "rotary", "turn", shown=as_long_elsewhere, names=LONG, x=VECTORS, y=VECTORS, p="position B n",
-    o="position B n",
+    "rotary", "turn", shown=as_long_elsewhere, names=LONG,
+    inputs=tuple(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
+    x=VECTORS, y=VECTORS, p="position B n", o="position B n",
 )  # fmt: skip
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
     """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|², x and y at any two places, heads and rows.
@@ -148,6 +172,10 @@ def _zero(f: Any, p: Any) -> Any:
     p="position B n",
     names=(("turned by m, then by n", "turned by m + n, then by 0"),
            ("x at 0, times y", "y at 0, times x")),
+    inputs=(
+        *(Inputs(units=True, at={"m": m, "p": p}) for m, p in TWICE),
+        Inputs(at={"m": (1,), "p": (2,)}, lengths={"B": 3, "n": 1}),
+    ),
 )  # fmt: skip
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
@@ -166,7 +194,7 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
 
 @LINEAR.of(
     "rotary", "turn", names=(("a·x + y turned", "a·x turned + y turned"),), x=VECTORS, y=VECTORS,
-    a="real", p="position B n",
+    a="real", p="position B n", inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
 )  # fmt: skip
 def linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     """turn(a·x + y, p) = a·turn(x, p) + turn(y, p)."""
@@ -177,11 +205,15 @@ def linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     "rotary", "turn", x=VECTORS, y=VECTORS, p="position B n",
     names=(("x at 0, times y", "y at 0, times x"),
            ("how far two channels are from one factor", "nothing, or one of them stays")),
+    positive=nothing_vanishes,
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 1), (3, 1), (1, 3), (2, 2), ("D", 1))
+    ),
 )  # fmt: skip
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
     """turn(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
 
-    The second: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.
+    The second: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
     """
     a, b = f.in_order(x, 0 * p), f.in_order(y, 0 * p)
     apart = a[..., None] * y[..., None, :] - x[..., None] * b[..., None, :]
@@ -196,8 +228,11 @@ ALIKE = (
 
 
 @HEADS_ALIKE.of(
-    "rotary", "turn", names=ALIKE, x=VECTORS, y=VECTORS, p="position B n", sigma="permutation H"
-)
+    "rotary", "turn", names=ALIKE, x=VECTORS, y=VECTORS, p="position B n", sigma="permutation H",
+    inputs=tuple(
+        Inputs(at={"p": (3, 4, 5, 6, 7, 8)}, lengths={"B": 1, "n": n}) for n in (1, "H", 5)
+    ),
+)  # fmt: skip
 def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
     """Heads permuted before are heads permuted after, and the first does not see the others."""
     return _heads_alike(lambda a: f.turn(a, p), x, y, sigma)
@@ -211,6 +246,7 @@ def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Side
 @FOLLOWS_IDS.of(
     "rotary", "turn", x=VECTORS, p="position B n", o="position B n", sigma="permutation n",
     rho="permutation B",
+    inputs=tuple(Inputs(at={"p": p, "o": ((3, 1, 2, 0, 4, 1),)}) for p in OWN_IDS),
     names=(("tokens permuted with their ids", "the results permuted"),
            ("rows permuted with their ids", "the results permuted"),
            ("the first row beside other ids", "the first row")),
@@ -269,6 +305,7 @@ def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
 @EQUAL_AXES.of(
     "rotary", "one_axis", names=(("all coordinates p", "one axis, at p"),), sizes=({"n": 5},),
     x=VECTORS, p="place B n",
+    inputs=(Inputs(at={"p": ((0, 1, 2, 5, 11), (11, 5, 2, 1, 0))}),),
 )  # fmt: skip
 def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     """turn(x, (p, …, p)) = turn(x, p)."""
@@ -279,6 +316,7 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     "rotary", "all_three", q=VECTORS, k=VECTORS, v=VECTORS, p="position B n",
     names=(("queries", "queries turned once"), ("keys", "keys turned once"),
            ("values", "values as they are meant to be")),
+    inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 1}),),
 )  # fmt: skip
 def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
     """The three at once are turn(q, p), key(k, p), and v or key(v, p)."""
@@ -289,6 +327,10 @@ def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
 @SHIFT_OF_KEYS.of(
     "rotary", "shift", names=(("turned, then shifted by s", "turned at its position + s"),),
     k=VECTORS, p="position B n", s="step",
+    inputs=tuple(
+        Inputs(units=True, at={"p": p, "s": s}) for p in ((0, 1), (5, 120))
+        for s in (1, 7, -1, -3, 100, -90)
+    ),
 )  # fmt: skip
 def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
     """shift(key(k, p), s) = key(k, p + s)."""
@@ -298,6 +340,7 @@ def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
 @CACHE.of(
     "rotary", "evict", names=(("keys in the cache", "raw keys turned at their positions"),),
     k="real B H c D",
+    inputs=tuple(Inputs(lengths={"B": 1, "c": c}) for c in (1, 2, 3, 5, 9, 17, 40, 129, 300)),
 )  # fmt: skip
 def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
     """kept = key(raw, p) for what the cache has kept, its raw keys and their positions p."""
@@ -308,6 +351,7 @@ def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
 @CONVERSION.of(
     "rotary", "convert", names=(("scores before", "scores after conversion"),), x="real B n E",
     queries="real F E", keys="real F E", p="position B n",
+    inputs=(Inputs(at={"p": (0, 1, 4)}, lengths={"B": 1, "E": "F"}),),
 )  # fmt: skip
 def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> Sides:
     """The scores of projections are those of the converted ones, each turned in its layout."""

@@ -1,0 +1,52 @@
+"""Inputs at which code fails that is right at others: lengths that are equal, far positions.
+
+A law is measured at the inputs that stand beside its formula, or else at those of its call; small
+ones come first, so that a witness is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["OF_CALLS", "Inputs"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of a formula.
+
+    ``at``: for a name of positions their offsets from the first position that the code has, of the
+    tokens in turn, or of each row of the batch; for a shift or a step the number.
+    ``units``: vectors are all unit vectors at each of these positions, so that both sides show
+    every entry of the matrices that the code applies; else vectors are drawn.
+    ``lengths``: of letters, as numbers or as another letter whose length they have.
+    ``scale``: what drawn vectors are multiplied by, by name.
+    """
+
+    at: Mapping[str, Any] = field(default_factory=dict)
+    units: bool = False
+    lengths: Mapping[str, int | str] = field(default_factory=dict)
+    scale: Mapping[str, float] = field(default_factory=dict)
+
+
+def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
+    return tuple(Inputs(lengths=dict(zip(letters, row, strict=True))) for row in rows)
+
+
+# Of each call, from small to large: all different, then equal where a broadcast would not be seen.
+OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
+    "attend": _lengths(
+        "BArnm", (1, 1, 3, 3, 2), (3, 1, 6, 6, 2), (2, 2, "H", "H", 3), (5, 5, 5, 5, 5),
+        ("H", 1, 4, 4, 1), (2, 1, 2, 5, 3),
+    ),
+    "layer": _lengths("BAnr", (1, 1, 3, 2), (3, 1, 6, 3), (5, 5, 5, 5), (2, 1, "H", 2)),
+    "added": _lengths("BAnr", (1, 1, 2, 1), (1, 1, 5, 3), (2, 1, 3, 3), (3, 3, 3, 2), (2, 3, 5, 2)),
+    "biased": _lengths("nr", (3, 3), (6, 11), (3, 1), (3, 5), (4, 2), (12, 5)),
+    "masked": _lengths(
+        "nr", (1, 1), (2, 2), (3, 3), (6, 6), (5, 1), (5, 2), (6, 5), (33, 33), (130, 130),
+        (130, 1),
+    ),
+    "turn": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
+}  # fmt: skip
