@@ -190,6 +190,10 @@ class Arithmetic:
         """The same entries in row-major order."""
         return _moved(x, lambda a: a.reshape(tuple(shape)))
 
+    def arange(self, n: int) -> Tensor:
+        """0, 1, .., n − 1: indices carry no radius."""
+        return torch.arange(n)
+
     def take(self, x: Any, indices: Tensor, axis: int) -> Any:
         """The entries at some places of an axis."""
         return _moved(x, lambda a: a.index_select(axis, indices))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 
+from ..probes.attention_tolerance import allowance
 from ..probes.attention_weights import no_multiple, no_order, no_softmax
 from ..probes.base import Draw
 from ..probes.rotary_matrices import order_of
@@ -36,7 +37,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return why
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
-        return "it is not declared causal: the past may see what comes later"
+        return _run(_sees_ahead, subject)
     if formula.id == "alignment":
         return NO_MASK if not declared.causal else _not_at_the_end(declared)
     if formula.kind == "mask":
@@ -50,6 +51,18 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "shift-of-scores":
         return _run(no_multiple, subject) or _run(no_softmax, subject)
     return ""
+
+
+def _sees_ahead(subject: Any, draw: Draw) -> str:
+    """Why code of which no mask is declared cannot be fed in pieces; "" where it can."""
+    if subject.layer is None:
+        return ""
+    x = draw.normal(1, 3, subject.embed, salt=7)
+    other = torch.cat((x[:, :2], draw.normal(1, 1, subject.embed, salt=8)), 1)
+    at_once = allowance(subject.layer, x, draw=draw)
+    away = (at_once.output - subject.layer(other)).abs()[:, :2]
+    ahead = bool(away.max() > at_once(2))
+    return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
 
 
 def _no_one_axis(subject: Any) -> str:

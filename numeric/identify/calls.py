@@ -128,6 +128,9 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     for name in ("layer", "hide", "step", "documents", "whole_layer"):
         if getattr(subject, name) is not None:
             found[name] = hand.call(name, getattr(subject, name))
+    if subject.step is not None:
+        step = subject.step
+        found["at_once"] = found.get("layer") or hand.call("layer", lambda x: step(x, None)[0])
     attend = subject.attend
     if attend is None:
         if subject.layer is not None and subject.paths:

@@ -222,41 +222,6 @@ def _fast(table: Tensor) -> bool:
     return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
 
-@probe("products-of-offset", "additive")
-def products_of_offset(subject: Additive, draw: Draw) -> Outcome:
-    """The products of all pairs of rows against those one position further."""
-    table = table_of(subject, draw, 64)
-    size = float(table.norm(dim=-1).max())
-    gram = table @ table.mT
-    off = (gram[1:, 1:] - gram[:-1, :-1]).abs().nan_to_num(nan=math.inf)
-
-    def allow(fastest: float) -> Tensor:
-        # Each row is off by its error in every channel, √D of them together.
-        error = entry_error(torch.tensor([fastest]), rounding_of(draw.dtype), len(table), own=True)
-        rows = error * math.sqrt(subject.width) * max(1.0, size / math.sqrt(subject.width / 2))
-        both = rows[1:, None] + rows[None, 1:]
-        return 2 * size * both + 2 * rows[1:, None] * rows[None, 1:]
-
-    allowed = allow(1.0)
-    if bool((~(off <= allowed)).any()) and _fast(table) and bool((off <= allow(FASTEST)).all()):
-        return undecided(TOO_FAST, float(off.max()), float(allowed.max()))
-    if bool((~(off <= allowed)).any()):
-        over = [(max(m, n), m, n) for m, n in (~(off <= allowed)).nonzero().tolist()]
-        _, m, n = min(over)
-        what = "length" if m == n else "product"
-        return broken(
-            f"the squared length of rows {m} and {m + 1} differs" if m == n else
-            f"the product of rows {m} and {n} is not that of rows {m + 1} and {n + 1}",
-            Seen({"positions": [m, n], "moved to": [m + 1, n + 1], "width": subject.width},
-                 (f"{what} of rows {m} and {n}", float(gram[m, n])),
-                 (f"{what} of rows {m + 1} and {n + 1}", float(gram[m + 1, n + 1])),
-                 float(off[m, n]), float(allowed[m, n])),
-            T=len(table), D=subject.width,
-        )  # fmt: skip
-    return held(f"products of {len(table)} rows depend on their offset alone", float(off.max()),
-                float(allowed.max()), T=len(table), D=subject.width)  # fmt: skip
-
-
 @probe("linear-shift", "additive")
 def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     """The best matrix that takes every row to the next, and what it leaves.

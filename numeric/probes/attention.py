@@ -147,27 +147,3 @@ def rows_sum_to_one(scene: Scene) -> Outcome:
             told = weights_are(one, scene.draw)
             return replace(seen, why=f"{seen.why}: {told}") if told else seen
     return seen
-
-
-@probe("translation", "attention")
-@in_formats
-def translation(scene: Scene) -> Outcome:
-    """f(x at p) = f(x at 0) for a layer that looks at offsets only.
-
-    An angle at position p is off by p u, so that much more is allowed further along.
-    """
-    one = scene.subject
-    call = one.whole_layer
-    for b, t in layer_sizes(one.heads)[:3]:
-        x = scene.draw.normal(b, t, one.embed, salt=t)
-        plain = scene.allow(lambda x: call(x, 0), x)
-        for place in (1, 3, 17, 100):
-            seen = scene.differs(
-                "the same tokens further along gave the same output",
-                (f"the output of tokens that start at {place}", call(x, place)),
-                ("that of the same starting at 0", plain.output), plain(places=place + t),
-                B=b, T=t, E=one.embed, place=place,
-            )  # fmt: skip
-            if seen.witness is not None:
-                return seen
-    return seen

@@ -170,34 +170,3 @@ def hidden_rows(scene: Scene) -> Outcome:
             if seen.witness is not None:
                 return seen
     return held(words, seen.error, seen.bound)
-
-
-@probe("documents-apart", "attention")
-@in_formats
-def documents_apart(scene: Scene) -> Outcome:
-    """Each document of a packed row gives what it gives alone, wherever each row splits."""
-    one = scene.subject
-    call = one.documents
-    packed = ([(1, 2)], [(2, 1)], [(2, 4), (3, 3), (4, 1, 1)], [(2, 3), (2, 3)])
-    for lengths in packed:
-        b, t = len(lengths), sum(lengths[0])
-        x = scene.draw.normal(b, t, one.embed, salt=t)
-        ids = torch.stack([torch.cat([torch.arange(n) for n in row]) for row in lengths])
-        ids = ids.to(x.device)
-        plain = scene.allow(lambda x, ids=ids: call(x, ids), x)
-        for n, row in enumerate(lengths):
-            start = 0
-            for many in row:
-                part = slice(start, start + many)
-                alone = call(x[n : n + 1, part], ids[n : n + 1, part])
-                seen = scene.differs(
-                    "each document packed into a row gave what it gives alone",
-                    (f"the output of tokens {start} to {start + many - 1} of row {n}, packed,",
-                     plain.output[n : n + 1, part]),
-                    ("theirs alone", alone), plain(), B=b, T=t, E=one.embed,
-                    lengths=[list(row) for row in lengths],
-                )  # fmt: skip
-                if seen.witness is not None:
-                    return seen
-                start += many
-    return seen

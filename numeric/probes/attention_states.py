@@ -2,93 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from ..programs.finding import Seen
 from .base import Outcome, not_asked, probe
 from .scene import Scene, in_formats
 
 __all__: list[str] = []
-
-
-@probe("step-by-step", "attention")
-@in_formats
-def step_by_step(scene: Scene) -> Outcome:
-    """Tokens one at a time, in chunks, and prefill then steps, give what all at once give."""
-    one = scene.subject
-    if scene.declared.causal is None and _sees_ahead(scene):
-        return not_asked("its tokens see later ones: fed in pieces they cannot")
-    for b, chunks in _feeds(one.heads):
-        t = sum(chunks)
-        x = scene.draw.normal(b, t, one.embed, salt=t)
-        words = " then ".join(str(n) for n in chunks[:4]) + (" .." if len(chunks) > 4 else "")
-
-        def feed(x: Tensor, chunks: tuple[int, ...] = chunks) -> Tensor:
-            return torch.cat(_fed(one.step, x, chunks), 1)
-
-        whole = one.layer if one.layer is not None else (lambda x, t=t: feed(x, (t,)))
-        at_once = scene.allow(whole, x)
-        try:
-            fed = feed(x)
-        except _Refused as error:
-            told = {"B": b, "T": t, "E": one.embed, "chunks": list(chunks)}
-            whole_shape = ("the shape of all at once", list(at_once.output.shape))
-            seen = Seen(told | {"seed": scene.draw.seed}, ("fed in chunks", str(error)),
-                        whole_shape, math.inf, at_once())  # fmt: skip
-            why = f"tokens fed as {words}: {error}"
-            return Outcome(why, math.inf, at_once(), seen, sizes={"T": t})
-        seen_now = scene.differs(
-            "tokens one at a time, in chunks, and prefill then steps gave what all at once gave",
-            (f"the output of tokens fed as {words}", fed), ("that of all at once", at_once.output),
-            at_once(2), B=b, T=t, E=one.embed, chunks=list(chunks),
-        )  # fmt: skip
-        if seen_now.witness is not None:
-            return seen_now
-    return seen_now
-
-
-def _sees_ahead(scene: Scene) -> bool:
-    """Whether a change of the last token changes what all at once gives for those before it."""
-    one = scene.subject
-    if one.layer is None:
-        return False
-    x = scene.draw.normal(1, 3, one.embed, salt=7)
-    other = torch.cat((x[:, :2], scene.draw.normal(1, 1, one.embed, salt=8)), 1)
-    at_once = scene.allow(one.layer, x)
-    away = (at_once.output - one.layer(other)).abs()[:, :2]
-    return bool(away.max() > at_once(2))
-
-
-class _Refused(RuntimeError):
-    """A chunk that the code did not take though it took the ones before."""
-
-
-def _feeds(heads: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Rows and chunks: ones, twos, threes, prefill then steps, tokens as many as heads or rows."""
-    few = max(2, min(heads, 8))
-    return [(1, (1, 1)), (1, (2, 1)), (1, (1, 2)), (3, (1,) * 6), (3, (2, 2, 2)), (2, (2, 3)),
-            (3, (3, 1, 1, 1)), (1, (5, 1)), (5, (4, 1)), (2, (1,) * few),
-            (2, (7, 6, 1, 1))]  # fmt: skip
-
-
-def _fed(step: Callable[..., Any], x: Tensor, chunks: tuple[int, ...]) -> list[Tensor]:
-    state, outputs, start = None, [], 0
-    for n, many in enumerate(chunks):
-        try:
-            output, state = step(x[:, start : start + many].contiguous(), state)
-        except Exception as error:
-            if n == 0:
-                raise
-            told = " ".join(str(error).split())[:160]
-            raise _Refused(f"chunk {n} of {many} raised {type(error).__name__}: {told}") from error
-        outputs.append(output)
-        start += many
-    return outputs
 
 
 @probe("padding-does-nothing", "attention")

@@ -15,7 +15,7 @@ from .base import PROBES, Draw, run_probe
 __all__ = ["examine"]
 
 MODULES = ("finite", "sides", "rotary_positions",
-           "rotary_declared", "rotary_arguments", "rotary_angles", "attention", "attention_heads",
+           "rotary_declared", "rotary_arguments", "rotary_angles", "attention",
            "attention_scores", "attention_masks", "attention_causal", "attention_hidden",
            "attention_given", "attention_dropout",
            "attention_states",

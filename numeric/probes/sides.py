@@ -21,6 +21,7 @@ from attnproof.theorems.laws.inputs import OF_CALLS, Inputs
 
 from ..identify.asked import channel_order, no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..programs.asked import declared_of
 from ..programs.finding import Seen
 from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
 from ..rounded import Rounded
@@ -56,10 +57,18 @@ MEASURED: Mapping[str, str] = {
     "shift-of-cached-keys": "rotary",
     "cache-keeps-its-positions": "rotary",
     "conversion-keeps-scores": "rotary",
+    "groups-of-heads": "attention",
+    "heads-apart": "attention",
+    "translation": "attention",
+    "documents-apart": "attention",
+    "step-by-step": "attention",
+    "products-of-offset": "additive",
+    "rows-of-batch-apart": "rotary attention additive layer",
 }
 """The laws that are measured by their formulas, and of which kinds of code."""
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
+OTHERS = ("o",)  # positions that are as many as others, whatever they are
 SHRUNK = "BAcnrm"  # letters that a witness may have fewer of
 SHOWN = 12  # numbers of an input that a witness writes down
 TOO_FAST = ("what it is off is what float32 leaves of pairs that turn by more than half a turn "
@@ -97,7 +106,12 @@ class Look:
     def differ(self, formula: Formula, values: Values, fastest: float = 0.0) -> tuple[Any, ...]:
         """Where two sides are further apart than rounding explains, or None; and the worst."""
         calls = self.calls(fastest, formula.call == "step")
+        if formula.kind == "attention":  # a function takes any number of heads
+            met = _now(formula, values, {"H": self.subject.heads, "G": self.subject.groups})
+            calls.heads, calls.groups = met["H"], met["G"]
         left, right = formula.equations(calls, **values)
+        if isinstance(left, list) and not left:
+            raise Beyond(NOTHING)
         pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
         names = formula.names or (("the left side", "the right side"),)
         worst = (0.0, 0.0, 0.0)
@@ -145,7 +159,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
         H, D = subject.heads, subject.width
         return {**found, "H": H, "D": D, "E": D, "F": H * D}
     if isinstance(subject, Attention):
-        H, G = subject.heads, subject.groups
+        H, G = subject.heads, declared_of(subject).groups or subject.groups
         return {**found, "H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
     if isinstance(subject, Additive):
         return {**found, "E": subject.width}
@@ -159,6 +173,10 @@ def _designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | Non
         of_call = OF_CALLS["layer" if "real B n E" in formula.given.values() else
                            "attend" if "attend" in formula.call else "turn"]  # fmt: skip
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
+    if isinstance(subject, Attention) and subject.module is None and formula.call == "attend":
+        fewer = subject.groups < subject.heads or declared_of(subject).groups
+        ways = ((4, 2), (6, 2), (12, 4)) if fewer else ((4, 4), (6, 6), (12, 12))
+        more += tuple(Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g}) for h, g in ways)
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     for inputs in (*(formula.inputs or of_call), *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
@@ -172,10 +190,12 @@ def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
         letters, offsets = told.split()[1:], inputs.at.get(name)
         if isinstance(offsets, tuple) and len(letters) > 1:
             rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
+            many = len(rows[0])
+            if name in OTHERS:
+                continue
             if isinstance(offsets[0], tuple):
                 found[letters[0]] = len(rows)
-            many = len(rows[0])
-            if not (name == "o" and found[letters[1]] != LENGTHS.get(letters[1])):
+            if many:
                 found[letters[1]] = many * found["D"] if inputs.units else many
     if inputs.units:
         found["B"] = 1
@@ -201,7 +221,7 @@ def _drawn(
                 raise NotAsked("how wide a token is, is not known")
             found[name] = _numbers_of(look, name, letters, shape, inputs, salt)
         elif kind == "permutation":
-            found[name] = look.draw.permutation(shape[0], salt).cpu()
+            found[name] = _moved(look.draw, shape[0], salt)
         elif kind in ("padding", "keep"):
             found[name] = _kept(kind, shape)
         else:
@@ -242,6 +262,14 @@ def _numbers_of(
         return exact(units.expand(shape))
     made = look.draw.normal(*(shape or [1]), salt=salt + 1) * inputs.scale.get(name, 1.0)
     return exact(made if shape else made[0])
+
+
+def _moved(draw: Draw, n: int, salt: int) -> Tensor:
+    """A permutation that leaves nothing where it is: one cycle."""
+    order = torch.randperm(n, generator=draw.generator(salt))
+    found = torch.arange(n)
+    found[order] = order.roll(1)
+    return found
 
 
 def _kept(kind: str, shape: list[int]) -> Tensor:

@@ -62,70 +62,6 @@ def judged(subject: Subject, way: Way, draw: Draw, given: Inputs) -> Draw:
     return draw.cast(watched(way.call, given, draw.dtype)[1])
 
 
-@formatted
-def rows_apart(subject: Subject, draw: Draw) -> Outcome:
-    """Every row of a batch against the row alone: one token, equal rows, B = T, B = T = H."""
-    sizes = [(2, 1), (3, 1), (2, 2), (3, 5), (4, 4), (5, 3)]
-    heads = int(getattr(subject, "heads", 0))
-    if 1 < heads <= 16:
-        sizes.append((heads, heads))
-    worst, bound = 0.0, 0.0
-    with evaluating(subject):
-        for way in ways_of(subject):
-            some = way.given(draw, 3, 5, 1)
-            coarse = judged(subject, way, draw, some)
-            doubt = unsteady(subject, way, coarse, some)
-            if doubt:
-                return undecided(doubt)
-            for equal in (True, False):
-                for b, t in sizes:
-                    given = way.given(draw, b, t, 1)
-                    if equal:
-                        given = tuple(
-                            x[:1].expand(x.shape).contiguous() if isinstance(x, Tensor) else x
-                            for x in given
-                        )
-                    whole = calm(way.call, *given)
-                    if whole.shape[0] != b:
-                        return undecided(f"{b} rows were given and {whole.shape[0]} came back")
-                    for row in range(b):
-                        one = tuple(x[row : row + 1] if isinstance(x, Tensor) else x for x in given)
-                        single = calm(way.call, *one)
-                        off = differ(whole[row : row + 1], single)
-                        bound = allowed_of(subject, coarse, given, single, same=False)
-                        worst = max(worst, float(off.max()))
-                        if not float(off.max()) <= bound:
-                            place = torch.unravel_index(off.argmax(), off.shape)
-                            at = [int(i) for i in place]
-                            told = "equal rows" if equal else "rows that differ"
-                            return broken(
-                                f"row {row} of {b} ({told}, {t} token{'s' * (t > 1)}) does not "
-                                "give what it gives alone",
-                                Seen(
-                                    {
-                                        "B": b,
-                                        "T": t,
-                                        "row": row,
-                                        "inputs": shown(one),
-                                        "place in the row": at[1:],
-                                        "call": way.attribute,
-                                    },
-                                    ("in the batch", float(whole[row : row + 1][place])),
-                                    ("alone", float(single[place])),
-                                    float(off.max()),
-                                    bound,
-                                ),
-                                B=b,
-                                T=t,
-                            )
-    return held(
-        "rows of batches, with one token and with many, equal and different, give what each "
-        "gives alone",
-        worst,
-        bound,
-    )
-
-
 def before_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
@@ -323,7 +259,6 @@ def _with_masks(
 
 
 LOOKS: dict[str, tuple[Look, str]] = {
-    "rows-of-batch-apart": (rows_apart, "rotary attention additive layer"),
     "calls-forget": (calls_forget, "rotary attention bias additive mask layer"),
     "paths-agree": (paths_agree, "rotary attention bias"),
     "inputs-stay": (inputs_stay, "rotary attention bias additive mask layer"),

@@ -19,7 +19,7 @@ from attnproof.numeric.programs.finding import Finding
 from attnproof.numeric.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.numeric.rotary_precision.survey import one_thread
 
-STATE = tuple(LOOKS)
+STATE = ("rows-of-batch-apart", *LOOKS)
 
 
 @pytest.fixture(autouse=True, scope="module")

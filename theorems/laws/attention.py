@@ -6,6 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .inputs import Inputs
 from .law import TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
@@ -165,8 +166,12 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
 
 
 @TRANSLATION.of(
-    "attention", "whole_layer", names=(("from place 0", "from a later place"),), x=TOKENS, s="step"
-)
+    "attention", "whole_layer", names=(("from place 0", "from a later place"),), x=TOKENS, s="step",
+    inputs=tuple(
+        Inputs(at={"s": s}, lengths={"B": b, "n": n})
+        for b, n in ((1, 3), (3, 6), (5, 5)) for s in (1, 3, 17, 100)
+    ),
+)  # fmt: skip
 def translation(f: Any, x: Any, s: Any) -> Sides:
     """layer(x from place 0) = layer(x from place s)."""
     return f.whole_layer(x, 0), f.whole_layer(x, s)

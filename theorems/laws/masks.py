@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from array_api_compat import array_namespace
 
+from .inputs import Inputs
 from .law import TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
@@ -169,18 +171,30 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
 @DOCUMENTS.of(
     "attention", "documents", unsaid="documents of other lengths", x="real B n E",
     names=(("a document in its row", "the document alone"),),
+    inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 2), (1, 3), (3, 6), (2, 5))),
 )  # fmt: skip
 def documents_apart(f: Any, x: Any) -> Sides:
-    """Each of two documents in a row is what it is alone, with ids that start at 0 again."""
-    xp, cut = array_namespace(x), 2
-    first, second = xp.arange(cut), xp.arange(x.shape[1] - cut)
+    """Each document in a row is what it is alone, with ids that start at 0 again.
 
-    def rows(ids: Any) -> Any:
-        return xp.stack([ids] * x.shape[0], axis=0)
-
-    packed = f.documents(x, rows(xp.concat((first, second), axis=0)))
-    alone = [f.documents(x[:, :cut], rows(first)), f.documents(x[:, cut:], rows(second))]
-    return [packed[:, :cut], packed[:, cut:]], alone
+    Rows are cut in two, each elsewhere than the row before it, and in three.
+    """
+    xp, (rows, n) = array_namespace(x), x.shape[:2]
+    left: list[Any] = []
+    right: list[Any] = []
+    ways: list[list[tuple[int, ...]]] = [
+        [((row + cut) % (n - 1) + 1,) for row in range(rows)] for cut in range(n - 1)
+    ]
+    ways += [[(n - 2, n - 1)] * rows] if n > 2 else []
+    for cuts in ways:
+        parts = [list(pairwise((0, *row, n))) for row in cuts]
+        ids = [xp.concat([xp.arange(end - start) for start, end in row], axis=0) for row in parts]
+        packed = f.documents(x, xp.stack(ids, axis=0))
+        for row, own in enumerate(parts):
+            for start, end in own:
+                alone = xp.stack([xp.arange(end - start)], axis=0)
+                left.append(packed[row : row + 1, start:end])
+                right.append(f.documents(x[row : row + 1, start:end], alone))
+    return left, right
 
 
 LAWS = (

@@ -6,8 +6,8 @@ in halves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -19,13 +19,17 @@ Program = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Programs:
-    """Of a law of one call: a program that keeps it, and those that break it, by clause."""
+    """Of a law of one call: a program that keeps it, and those that break it, by clause.
+
+    ``beside``: what else the code has, by the names of calls and of plain numbers.
+    """
 
     law: str
     kind: str
     call: str
     keeps: Program
     breaks: Mapping[str, Program]
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
 
 def turned(x: Any, p: Any) -> Any:
@@ -95,6 +99,33 @@ def _over_queries(q: Any, k: Any, v: Any) -> Any:
     return (weights / xp.sum(weights, axis=-2, keepdims=True)) @ v
 
 
+def _of_heads(x: Any, order: Sequence[int]) -> Any:
+    return array_namespace(x).stack([x[:, head] for head in order], axis=1)
+
+
+def in_groups(q: Any, k: Any, v: Any) -> Any:
+    """Four heads, two to each of two groups."""
+    return attend(q, _of_heads(k, (0, 0, 1, 1)), _of_heads(v, (0, 0, 1, 1)))
+
+
+def _aligned(q: Any, k: Any, v: Any, early: int = 0) -> Any:
+    """Causal attention whose last query stands at the last key."""
+    past = k.shape[2] - q.shape[2]
+    return weighted(_seen(q, k, past - early * (past > 0)), v)
+
+
+def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) -> Any:
+    """Attention that reads the keys which a mask shows, and ``left`` of each weight elsewhere."""
+    weights = exponentials(q, k)
+    if seen is not None:
+        weights = array_namespace(q).where(seen, weights, left * weights)
+    return weighted(weights, v)
+
+
+def _values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    return under_a_mask(q, k, v, seen) + array_namespace(v).mean(v, axis=2, keepdims=True)
+
+
 def _heads_mixed(q: Any, k: Any, v: Any) -> Any:
     return attend(q, k, v) + array_namespace(q).mean(q, axis=1, keepdims=True)
 
@@ -115,6 +146,134 @@ def mean_of_tokens(x: Any) -> Any:
 
 def _by_token_place(x: Any) -> Any:
     return x * (array_namespace(x).arange(x.shape[1]) + 1.0)[None, :, None]
+
+
+def _add_up(x: Any, weights: Any) -> Any:
+    """x and the mean of what each token sees: weights (n, n) or (B, n, n), 1 or 0."""
+    xp = array_namespace(x)
+    return x + (weights @ x) / xp.sum(weights, axis=-1, keepdims=True)
+
+
+def _past(x: Any, queries: int = 0) -> Any:
+    """The past of the last so many tokens (all, if 0): (queries, n), 1 or 0."""
+    xp, n = array_namespace(x), x.shape[1]
+    here = xp.arange(n)[n - queries if queries else 0 :, None]
+    return xp.where(xp.arange(n)[None, :] <= here, 1.0, 0.0)
+
+
+def past_tokens(x: Any) -> Any:
+    """Each token, and the mean of the tokens up to it."""
+    return _add_up(x, _past(x))
+
+
+def fed(x: Any, state: Any, kept: int = 1 << 20, ahead: bool = False) -> tuple[Any, Any]:
+    """The same of a piece, the state being the tokens before it, of which the last are kept."""
+    xp = array_namespace(x)
+    whole = x if state is None else xp.concat((state, x), axis=1)
+    weights = _past(whole, x.shape[1])
+    seen = 0 * weights + 1.0 if ahead else weights
+    mean = (seen @ whole) / xp.sum(seen, axis=-1, keepdims=True)
+    return x + mean, whole[:, -kept:] if kept < whole.shape[1] else whole
+
+
+def _fed_anew(x: Any, state: Any) -> tuple[Any, Any]:
+    found, state = fed(x, state)
+    return found * (1.0 if state.shape[1] == x.shape[1] else 2.0), state
+
+
+def documents(x: Any, ids: Any, before: int = 0) -> Any:
+    """Each token, and the mean of its document, which begins at id 0; or of those before it."""
+    xp = array_namespace(x)
+    starts = xp.where(ids == 0, 1, 0)
+    number = xp.cumulative_sum(starts, axis=1)
+    apart = number[:, :, None] - number[:, None, :]
+    return _add_up(x, xp.where((apart >= 0) & (apart <= before), 1.0, 0.0))
+
+
+def padded(x: Any, keep: Any) -> Any:
+    """Each token, and the mean of those that count."""
+    return _add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
+
+
+def _turned_at_place(x: Any, power: int = 1) -> Any:
+    return turned(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
+
+
+def _all_at(x: Any, s: Any) -> Any:
+    """Every token s further."""
+    xp = array_namespace(x)
+    return turned(x, xp.zeros(x.shape[:1] + x.shape[2:3], dtype=xp.int64) + s)
+
+
+def _first_head_shifted(x: Any, s: Any) -> Any:
+    return array_namespace(x).concat((_all_at(x[:, :1], s), x[:, 1:]), axis=1)
+
+
+def _evicted(x: Any, late: int) -> tuple[Any, Any, Any]:
+    """The last four keys, said to be at 0, 1, 2, 3, and turned there, or later."""
+    xp, own = array_namespace(x), x[:, :, -4:]
+    at = xp.arange(own.shape[2])
+    turned_at = at + late * (x.shape[2] > 4)
+    return turned(own, xp.stack([turned_at] * x.shape[0], axis=0)), own, at
+
+
+def neighbours(x: Any, p: Any) -> Any:
+    """Channels 0 and 1, and 2 and 3, turned as ``turned`` does 0 and 2, and 1 and 3."""
+    order = [0, 2, 1, 3]
+    xp = array_namespace(x)
+    halves = turned(xp.stack([x[..., c] for c in order], axis=-1), p)
+    return xp.stack([halves[..., c] for c in order], axis=-1)
+
+
+def _next_to_each_other(w: Any, heads: int) -> Any:
+    """Rows of a projection in the order of ``neighbours``."""
+    xp = array_namespace(w)
+    rows = [4 * head + c for head in range(heads) for c in (0, 2, 1, 3)]
+    return xp.stack([w[row] for row in rows], axis=0)
+
+
+def _far(x: Any, y: Any) -> Any:
+    """How far each key is before each query, the last ones together: (r, n)."""
+    xp, r, n = array_namespace(x), x.shape[0], y.shape[0]
+    return (xp.arange(r)[:, None] + (n - r) - xp.arange(n)[None, :]) * 1.0
+
+
+def slopes(x: Any, y: Any) -> Any:
+    """−2^(−h) times the distance, of two heads."""
+    far = _far(x, y)
+    return array_namespace(x).stack([-0.5 * far, -0.25 * far], axis=0)
+
+
+def _by_start(x: Any, y: Any) -> Any:
+    """The same, the first query and the first key together."""
+    far = _far(x, x[:1]) * 0.0 + _far(x, y) - (y.shape[0] - x.shape[0]) * 1.0
+    return array_namespace(x).stack([-0.5 * far, -0.25 * far * far], axis=0)
+
+
+def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) -> Any:
+    """Tokens (B, n, 4) and a table of two sines and cosines."""
+    xp, n = array_namespace(x), x.shape[1]
+    place = xp.arange(n)[:, None] * 1.0
+    angles = xp.concat((place, 0.25 * place), axis=1) ** power * (n if by_length else 1.0)
+    table = xp.concat((xp.sin(angles), xp.cos(angles)), axis=1)
+    return x + (table * (1.0 + longer * place))[None]
+
+
+def _running_law(law: str, **breaks: Program) -> Programs:
+    told = {clause.replace("_", " "): program for clause, program in breaks.items()}
+    return Programs(law, "rotary", "running", _turned_at_place, told, {"turn": turned})
+
+
+def _beside_rotary(law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
+                   ) -> Programs:  # fmt: skip
+    told = {clause.replace("_", " "): program for clause, program in breaks.items()}
+    return Programs(law, "rotary", call, keeps, told, {"turn": turned, **dict(beside)})
+
+
+def _layer_law(law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
+               ) -> Programs:  # fmt: skip
+    told = {clause.replace("_", " "): program for clause, program in breaks.items()}
+    return Programs(law, "attention", call, keeps, told, dict(beside))
 
 
 PROGRAMS: tuple[Programs, ...] = (
@@ -172,7 +331,145 @@ PROGRAMS: tuple[Programs, ...] = (
         "shift-of-scores",
         all_scores_of_a_query=lambda q, k, v: weighted(exponentials(q, k), v, 1.0),
     ),
-    _attended_law("heads-apart", its_own_queries=_heads_mixed),
+    _attended_law(
+        "heads-apart",
+        its_own_queries=_heads_mixed,
+        its_own_keys=lambda q, k, v: attend(
+            q, k + array_namespace(k).mean(k, axis=1, keepdims=True), v
+        ),
+        its_own_values=lambda q, k, v: attend(
+            q, k, v + array_namespace(v).mean(v, axis=1, keepdims=True)
+        ),
+    ),
+    Programs(
+        "groups-of-heads",
+        "attention",
+        "attend",
+        in_groups,
+        {
+            "repeated": lambda q, k, v: attend(q, *(_of_heads(x, (0, 1, 0, 1)) for x in (k, v))),
+            "the heads of its group": lambda q, k, v: attend(
+                q, *(_of_heads(x, (0, 0, 0, 1)) for x in (k, v))
+            ),
+            "keys": lambda q, k, v: attend(
+                q, _of_heads(k, (0, 1, 0, 1)), _of_heads(v, (0, 0, 1, 1))
+            ),
+            "values": lambda q, k, v: attend(
+                q, _of_heads(k, (0, 0, 1, 1)), _of_heads(v, (0, 1, 0, 1))
+            ),
+        },
+        {"heads": 4, "groups": 2},
+    ),
+    _attended_law(
+        "alignment",
+        _aligned,
+        the_last_query=causal,
+        sees_all=lambda q, k, v: _aligned(q, k, v, 1),
+    ),
+    Programs(
+        "hidden-keys-do-nothing",
+        "attention",
+        "attend",
+        under_a_mask,
+        {
+            "keys that are hidden": lambda q, k, v, _seen=None: attend(q, k, v),
+            "no influence": lambda q, k, v, seen=None: under_a_mask(q, k, v, seen, 0.01),
+            "nor their values": _values_leak,
+        },
+        {"masks": ("bool",)},
+    ),
+    _layer_law(
+        "hidden-keys-do-nothing", "hide", padded, {"layer": mean_of_tokens},
+        keys_that_are_hidden=lambda x, _keep: mean_of_tokens(x),
+    ),
+    _layer_law(
+        "step-by-step", "step", fed, {"layer": past_tokens},
+        one_at_a_time=lambda x, state: fed(x, state, kept=1),
+        in_chunks=lambda x, state: fed(x, state, ahead=True),
+        what_all_at_once_give=_fed_anew,
+    ),
+    _layer_law(
+        "documents-apart", "documents", documents, {"layer": mean_of_tokens},
+        do_not_see_each_other=lambda x, _ids: mean_of_tokens(x),
+        nor_the_one_before=lambda x, ids: documents(x, ids, 1),
+    ),
+    _layer_law(
+        "translation", "whole_layer", lambda x, _s: mean_of_tokens(x), {"layer": mean_of_tokens},
+        the_same_further_along=lambda x, s: x * (1.0 + s),
+        relative=lambda x, s: x * (array_namespace(x).arange(x.shape[1]) + 1.0 + s)[None, :, None],
+    ),
+    _layer_law("permutation", "layer", mean_of_tokens, tokens_permuted=_by_token_place),
+    _layer_law("rows-of-batch-apart", "layer", mean_of_tokens, a_row_alone=_less_mean_of_rows),
+    _layer_law(
+        "causal", "layer", past_tokens, a_later_token=mean_of_tokens,
+        that_it_is_there=lambda x: x * (1.0 * x.shape[1]),
+    ),
+    Programs(
+        "paths-agree", "attention", "attended_paths", attend,
+        {"the same": causal, "of all heads": _heads_mixed}, {"attend": attend},
+    ),
+    Programs(
+        "paths-agree", "rotary", "turned_paths", turned,
+        {"the same": lambda x, p: turned(x, p + 1), "of all heads": lambda x, p: (
+            _first_head_longer(turned(x, p)))},
+        {"turn": turned},
+    ),
+    _running_law("relative", offset_alone=lambda x: _turned_at_place(x, 2)),
+    _running_law(
+        "norm",
+        one_number=lambda x: _half_longer(_turned_at_place(x)),
+        the_same_at_every_position=lambda x: _turned_at_place(x) * (
+            1.0 + array_namespace(x).arange(x.shape[2]))[:, None],
+    ),
+    _running_law("linear", sums=lambda x: _turned_at_place(x) + 1.0,
+                 multiples=lambda x: _turned_at_place(x) * x),
+    _running_law("every-head-alike", in_the_same_way=lambda x: (
+        _first_head_longer(_turned_at_place(x)))),
+    _running_law("rows-of-batch-apart", a_row_alone=lambda x: (
+        _turned_at_place(_less_mean_of_rows(x)))),
+    _beside_rotary(
+        "turned-once", "all_three", lambda q, k, v, p: (turned(q, p), turned(k, p), v),
+        queries=lambda q, k, v, p: (turned(turned(q, p), p), turned(k, p), v),
+        keys=lambda q, k, v, p: (turned(q, p), k, v),
+        values_where_they_turn=lambda q, k, v, p: (turned(q, p), turned(k, p), turned(v, p)),
+    ),
+    _beside_rotary(
+        "shift-of-cached-keys", "shift", _all_at,
+        by_s=lambda x, s: _all_at(x, -s),
+        a_turned_key=_first_head_shifted,
+    ),
+    _beside_rotary(
+        "cache-keeps-its-positions", "evict", lambda x: _evicted(x, 0),
+        at_the_position_it_is_said_to_have=lambda x: _evicted(x, 1),
+    ),
+    _beside_rotary(
+        "conversion-keeps-scores", "convert",
+        lambda q, k, heads: (_next_to_each_other(q, heads), _next_to_each_other(k, heads)),
+        {"converts_to": neighbours},
+        queries=lambda q, k, heads: (q, _next_to_each_other(k, heads)),
+        keys=lambda q, k, heads: (_next_to_each_other(q, heads), k),
+    ),
+    Programs(
+        "offset-only", "bias", "biased", slopes,
+        {
+            "on the offset alone": lambda x, y: slopes(x, y) * (
+                array_namespace(x).arange(y.shape[0]) + 1.0),
+            "however many there are": lambda x, y: slopes(x, y) * (1.0 / y.shape[0]),
+        },
+    ),
+    Programs(
+        "last-rows", "bias", "biased", slopes,
+        {"the last rows of the bias of all": _by_start},
+    ),
+    Programs(
+        "products-of-offset", "additive", "added", sines,
+        {"their offset alone": lambda x: sines(x, 2), "all are equally long": lambda x: (
+            sines(x, longer=0.1)), "however many there are": lambda x: sines(x, by_length=True)},
+    ),
+    Programs(
+        "rows-of-batch-apart", "additive", "added", sines,
+        {"a row alone": lambda x: sines(_less_mean_of_rows(x))},
+    ),
     _attended_law("rows-of-batch-apart", a_row_alone=_rows_mixed),
     _attended_law(
         "causal",

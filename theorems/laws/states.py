@@ -7,6 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .inputs import Inputs
 from .law import TOKENS, VECTORS, Law, Sides, each_alone
 
 __all__ = ["FINITE", "LAWS"]
@@ -110,12 +111,18 @@ def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
 
 @STEP_BY_STEP.of(
     "attention", "step", names=(("in pieces", "all at once"),), unsaid="other pieces", x=TOKENS,
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n})
+        for b, n in ((1, 2), (1, 3), (3, 6), (5, 5), (2, "H"), (2, 15))
+    ),
 )  # fmt: skip
 def in_pieces(f: Any, x: Any) -> Sides:
-    """One by one, in two pieces, and in a piece and then one by one, tokens give the same."""
+    """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same."""
     xp, n = array_namespace(x), x.shape[1]
-    cuts = (range(n + 1), (0, 2, n), (0, n - 2, n - 1, n))
-    return [_fed(f, xp, x, cut) for cut in cuts], [f.layer(x)] * len(cuts)
+    cuts = {tuple(range(n + 1)), (*range(0, n, 2), n), (0, n // 2, n)}
+    cuts |= {(0, 1, n), (0, n - 1, n)} | ({(0, n - 2, n - 1, n)} if n > 2 else set())
+    ways = sorted(way for way in cuts if len(set(way)) == len(way))
+    return [_fed(f, xp, x, way) for way in ways], [f.at_once(x)] * len(ways)
 
 
 def _fed(f: Any, xp: Any, x: Any, cuts: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .inputs import Inputs
 from .law import TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
@@ -124,6 +125,7 @@ def last_rows(f: Any, x: Any, y: Any) -> Sides:
     "additive", "added", of_sizes=True, x="real B r E", y=TOKENS,
     names=(("products of later rows", "of the first rows"),
            ("products of rows of a shorter call", "of the first rows of a longer one")),
+    inputs=tuple(Inputs(lengths={"B": 1, "n": n, "r": r}) for n, r in ((2, 1), (63, 1), (20, 30))),
 )  # fmt: skip
 def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
     """Rows r further along have the products of the first rows, however many there are."""
