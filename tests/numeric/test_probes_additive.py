@@ -217,4 +217,4 @@ def test_rounding_is_what_hides_no_fault_of_one_row() -> None:
 
     found = verdict("products-of-offset", code(table))
     assert found.witness is not None
-    assert 9 in (*found.witness.inputs["positions"], *found.witness.inputs["moved to"])
+    assert 10 <= found.sizes["n"] + found.sizes["r"] <= 11  # hardly more rows than have it

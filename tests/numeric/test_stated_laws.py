@@ -80,7 +80,7 @@ def ids(found: Any) -> set[str]:
 @pytest.mark.parametrize("one", KEPT)
 def test_a_program_that_keeps_a_law_is_not_accused(one: Programs) -> None:
     right = subject(one, one.keeps)
-    assert exact(right, [one.law])[0].verdict in ("holds", "not asked")
+    assert exact(right, [one.law])[0].verdict != "broken"
     assert ids(prove(right, [one.law]).findings) <= {"holds", "not asked", "undecided"}
     if one.law not in LARGE:
         assert ids(examine(right, laws=[one.law])) <= {"holds", "not asked"}
@@ -102,7 +102,7 @@ def test_a_program_that_breaks_one_clause_is_refused(
 ) -> None:
     wrong = subject(one, program)
     (found,) = exact(wrong, [one.law])
-    assert found.verdict in ("broken", "not asked"), found.why
+    assert found.verdict != "holds", found.why
     assert "holds" not in ids(prove(wrong, [one.law]).findings)
     assert ids(examine(wrong, laws=[one.law])) <= {"broken", "not asked"}
 
