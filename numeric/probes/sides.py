@@ -458,7 +458,8 @@ def _broken(
 ) -> Outcome:  # fmt: skip
     values, found = _shrunk(look, formula, values, found)
     told = {name: _told(value) for name, value in values.items()}
-    told |= {"seed": look.draw.seed, "format": str(look.draw.dtype).removeprefix("torch.")}
+    if isinstance(look.subject, Attention | Layer):  # looked at in float64 first
+        told |= {"seed": look.draw.seed, "format": str(look.draw.dtype).removeprefix("torch.")}
     at = f" at {list(found.at)}" if found.at else ""
     seen = Seen(told, (found.names[0] + at, found.here), (found.names[1] + at, found.there),
                 found.off, found.allowed)  # fmt: skip

@@ -182,7 +182,7 @@ def turn(x: Any, p: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "leg"),
     [
-        ("numeric/probes/rotary.py", "measured"),
+        ("numeric/probes/sides.py", "measured"),
         ("numeric/duck/laws.py", "exact"),
         ("numeric/traced/proofs.py", "traced"),
     ],
