@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 from torch import Tensor
 
-from .signature import Argument, Signature, SignatureError, parse
+from ..numeric.programs.adapters.code import DoesNotFit
+from ..numeric.programs.adapters.roles import parameters
+from .signature import Argument, Signature, SignatureError, State, parse
 
 __all__ = ["Program", "program"]
 
@@ -55,17 +57,28 @@ class Program:
         """What is wrapped, called as it was written."""
         return self.call(*given, **named)
 
-    def run(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Tensor]:
-        """What it returns, by the names of the results ("0", "1", .. without one)."""
-        given = {one.name: _value(one, arrays, lengths) for one in self.signature.arguments}
-        return self._results(self.call(**given) if self.by_name else self.call(*given.values()))
+    def run(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Any]:
+        """The arrays and states it returns, by the names of the results ("0", "1", .. without one).
 
-    def _results(self, found: Any) -> dict[str, Tensor]:
+        ``arrays``: those that go in, and the states, by name.
+        """
+        return self._results(self.called(arrays, lengths))
+
+    def called(self, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
+        """What it returns, as it is; a parameter for which there is no array keeps its default."""
+        given = {
+            one.name: _value(one, arrays, lengths)
+            for one in self.signature.arguments
+            if one.axes is None or one.name in arrays or not self.by_name
+        }
+        return self.call(**given) if self.by_name else self.call(*given.values())
+
+    def _results(self, found: Any) -> dict[str, Any]:
         results = self.signature.results
         if self.signature.mapping:
             try:
-                values = [found[one.name] for one in results]
-            except (TypeError, KeyError, IndexError):
+                values = [_field(found, one.name) for one in results]
+            except (TypeError, KeyError, IndexError, AttributeError):
                 raise SignatureError(
                     f"wanted a mapping with {', '.join(r.name for r in results)} "
                     f"back, got {_short(found)}"
@@ -81,8 +94,10 @@ class Program:
             values = [found]
             if len(results) > 1:
                 raise SignatureError(f"wanted {len(results)} back, got {_short(found)}")
-        told = {}
+        told: dict[str, Any] = {}
         for k, (one, value) in enumerate(zip(results, values, strict=True)):
+            if isinstance(one.value, State):
+                told[one.name] = value
             if one.axes is None:
                 continue
             if not isinstance(value, Tensor):
@@ -107,9 +122,9 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     """Whether arguments are given by these names; in their order, where it knows none of them."""
     target = getattr(call, "forward", call.__call__ if inspect.isclass(call) else call)
     try:
-        found = inspect.signature(target).parameters.values()
+        found: Iterable[inspect.Parameter] = inspect.signature(target).parameters.values()
     except (TypeError, ValueError):
-        return False
+        found = _documented(call)
     known = [one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     more = any(one.kind == one.VAR_KEYWORD for one in found)
     unknown = [name for name in names if name not in known]
@@ -121,12 +136,26 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     raise SignatureError(f"{told} has no parameter {unknown[0]!r}; nearest: {', '.join(near)}")
 
 
+def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    """The parameters of what is built in, as far as its documentation says them."""
+    try:
+        names = [one.name for one in parameters(call)]
+    except DoesNotFit:
+        return ()
+    return [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+
+
 def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
     if one.parts:
         return tuple(_value(part, arrays, lengths) for part in one.parts)
-    if one.axes is not None:
+    if one.axes is not None or isinstance(one.value, State):
         return arrays[one.name]
     return one.at(lengths)
+
+
+def _field(found: Any, name: str) -> Any:
+    """A value of a mapping, or a field of an object."""
+    return found[name] if isinstance(found, Mapping) else getattr(found, name)
 
 
 def _short(value: Any) -> str:

@@ -36,7 +36,7 @@ __all__ = [
 TURNED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin")
 PLACES = ("positions", "coordinates")
-MASKS = ("keep", "hide", "add")
+MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 OTHER = 6  # the length of any other letter
 

@@ -20,7 +20,14 @@ part                                says
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one
 ``-> out: B n E, _``                a tuple; what is called ``_`` is left aside
 ``-> {out: B n E}``                 a mapping
+``mask: B 1 r n keep or add``       an array that may be either
+``-> {last_hidden_state: B n E}``   a mapping, or an object with such a field
 ``; cos, sin from f(n = m -> ..)``  behind all: tables that the file's own f makes, called so
+``; step: x: B n E, past -> x, past``  behind all, or on a line of its own: called with more tokens,
+                                    and what the call before left, None at first
+``; step: x: B n E, cache = {} -> x``  the same, with what is written in place: ``{}``, ``[]``, or
+                                    ``DynamicCache()`` of a name in the file
+``; step: x: B n E, start = p -> x``  the same, with state of its own; p tokens came before these
 ``; then f(q: .., cos: .. -> q)``   the file's own f is given by name what is returned
 ``; method name``                   it is this method that is called, and not the object
 ``; built with size = n``           what the constructor is given, lengths of the call among it
@@ -41,7 +48,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["KINDS", "Argument", "Axis", "Signature", "SignatureError", "Source", "parse"]
+__all__ = [
+    "KINDS",
+    "Argument",
+    "Axis",
+    "Signature",
+    "SignatureError",
+    "Source",
+    "State",
+    "parse",
+]
 
 KINDS = {
     "query": "queries",
@@ -60,16 +76,19 @@ KINDS = {
     "scale": "a number of the scores",
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
+    "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
 WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_CALLED = re.compile(r"[A-Za-z_]\w*\(\)")
 _FROM = re.compile(r"(.+?)\s+from\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _THEN = re.compile(r"then\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
 _METHOD = re.compile(r"method\s+([A-Za-z_]\w*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
+_EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/-])")
 
 
@@ -132,11 +151,25 @@ ONE = Axis(((Fraction(1), ()),))
 
 
 @dataclass(frozen=True)
+class State:
+    """What one step leaves to the next.
+
+    ``start``: what the first step is given: "" (None), a literal such as ``{}``, or a call without
+    arguments of a name of the code's file, such as ``DynamicCache()``.
+    """
+
+    start: str = ""
+
+    def __str__(self) -> str:
+        return self.start
+
+
+@dataclass(frozen=True)
 class Argument:
     """A part of a call: an array with ``axes``, a tuple of ``parts``, or a ``value``.
 
-    ``kind`` is one of :data:`KINDS`, or "".  A value is a literal, or an :class:`Axis`: a length,
-    or a tuple of these.
+    ``kind`` is one of :data:`KINDS`, or "", and ``also`` another that it may be.  A value is a
+    literal, an :class:`Axis`: a length, a tuple of these, or a :class:`State`.
     """
 
     name: str
@@ -144,6 +177,7 @@ class Argument:
     kind: str = ""
     parts: tuple[Argument, ...] = ()
     value: Any = None
+    also: str = ""
 
     @property
     def letters(self) -> tuple[str, ...]:
@@ -179,8 +213,11 @@ class Argument:
         if self.parts:
             return f"{self.name} = ({', '.join(map(str, self.parts))})"
         if self.axes is None:
+            if isinstance(self.value, State):
+                return f"{self.name} = {self.value}" if self.value.start else self.name
             return f"{self.name} = {_told(self.value)}"
-        words = [*map(str, self.axes), *([self.kind] if self.kind else [])]
+        kinds = " or ".join(one for one in (self.kind, self.also) if one)
+        words = [*map(str, self.axes), *([kinds] if kinds else [])]
         return f"{self.name}: {' '.join(words)}"
 
 
@@ -222,7 +259,8 @@ class Signature:
 
     ``mapping``: what it returns is a mapping with these keys, and no tuple.  ``source``, ``then``:
     other code of the file, which is called before it, or behind.  ``method``: what of the object is
-    called.  ``built``: what its constructor is given.
+    called.  ``built``: what its constructor is given.  ``step``: how the same code is called on
+    further tokens, with what an earlier call left; p is how many came before.
     """
 
     arguments: tuple[Argument, ...]
@@ -232,6 +270,12 @@ class Signature:
     then: Applied | None = None
     method: str = ""
     built: tuple[Argument, ...] = ()
+    step: Signature | None = None
+
+    @property
+    def states(self) -> tuple[Argument, ...]:
+        """What one step leaves to the next."""
+        return tuple(one for one in self.arguments if isinstance(one.value, State))
 
     @property
     def arrays(self) -> tuple[Argument, ...]:
@@ -250,7 +294,7 @@ class Signature:
         return next((one for one in self.arrays if one.name == name), None)
 
     def __str__(self) -> str:
-        known = {one.name: one for one in self.arrays}
+        known = {one.name: one for one in (*self.arrays, *self.states)}
         back = [
             one.name
             if known.get(one.name) is not None and known[one.name].axes == one.axes
@@ -263,7 +307,8 @@ class Signature:
         back_told = f"{{{told}}}" if self.mapping else told
         built = f"built with {', '.join(map(str, self.built))}" if self.built else ""
         method = f"method {self.method}" if self.method else ""
-        more = [str(one) for one in (self.source, self.then, method, built) if one]
+        step = f"step: {self.step}" if self.step else ""
+        more = [str(one) for one in (self.source, self.then, method, built, step) if one]
         return "; ".join([f"{given} -> {back_told}".lstrip(), *more])
 
 
@@ -275,28 +320,40 @@ def parse(text: str) -> Signature:
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
-    whole, *more = text.split(";")
-    if more:
-        found = parse(whole)
-        for clause in more:
-            found = _with_clause(found, clause.strip(), text)
-        return found
+    first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
+    call = _call(first, text)
+    if call.states:
+        raise SignatureError(
+            f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
+            "one step leaves to the next stands behind step:"
+        )
+    for part in map(str.strip, more):
+        if part.startswith("step:"):
+            call = replace(call, step=_call(part.removeprefix("step:"), text))
+        else:
+            call = _with_clause(call, part, text)
+    return call
+
+
+def _call(text: str, whole: str) -> Signature:
+    """One call: what goes in, and what comes back."""
     before, arrow, behind = text.partition("->")
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
         raise SignatureError(f"wanted {WANTED}; got {text!r}, without {missing}")
-    arguments = tuple(_argument(part, text) for part in _parts(before, text))
+    arguments = tuple(_argument(part, whole) for part in _parts(before, whole))
     names = [one.name for one in arguments]
     twice = next((name for name in names if names.count(name) > 1), "")
     if twice:
-        raise SignatureError(f"wanted each parameter once, got {twice!r} twice in {text!r}")
+        raise SignatureError(f"wanted each parameter once, got {twice!r} twice in {whole!r}")
     told = behind.strip()
     mapping = told.startswith("{") and told.endswith("}")
     known = {array.name: array for one in arguments for array in one.arrays}
+    known |= {one.name: one for one in arguments if isinstance(one.value, State)}
     told = told.strip("{}") if mapping else told
-    results = tuple(_result(part, known, text) for part in _parts(told, text))
+    results = tuple(_result(part, known, whole) for part in _parts(told, whole))
     if mapping and not all(one.name for one in results):
-        raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {text!r}")
+        raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {whole!r}")
     if not any(one.axes is not None for one in results):
         raise SignatureError(f"wanted at least one array that is returned, got {told!r}")
     return Signature(arguments, results, mapping)
@@ -368,6 +425,8 @@ def _parts(text: str, whole: str) -> list[str]:
 def _argument(part: str, whole: str) -> Argument:
     name = _NAME.match(part)
     rest = part[name.end() :].lstrip() if name else ""
+    if name is not None and not rest:
+        return Argument(name[0], value=State())
     if name is None or rest[:1] not in (":", "="):
         raise SignatureError(f"wanted NAME: AXES, or NAME = VALUE, got {part!r} in {whole!r}")
     told = rest[1:].strip()
@@ -381,6 +440,8 @@ def _argument(part: str, whole: str) -> Argument:
 
 
 def _value(told: str, whole: str) -> Any:
+    if told in ("{}", "[]") or _CALLED.fullmatch(told):
+        return State(told)
     try:
         return ast.literal_eval(told)
     except (ValueError, SyntaxError):
@@ -412,14 +473,19 @@ def _result(part: str, known: Mapping[str, Argument], whole: str) -> Argument:
     if part == "_":
         return Argument("_")
     if part in known:
-        return Argument(part, known[part].axes)
+        return Argument(part, known[part].axes, value=known[part].value)
     name, colon, told = part.partition(":")
     return _array(name.strip() if colon else "", told if colon else part, whole)
 
 
 def _array(name: str, told: str, whole: str) -> Argument:
-    axes, kind = _axes(told, whole)
-    return Argument(name, axes, kind)
+    either = _EITHER.search(told)
+    axes, kind = _axes(told[: either.start()] + either[1] if either else told, whole)
+    if either and (kind != either[1] or kind == either[2] or either[2] not in KINDS):
+        raise SignatureError(
+            f"wanted two kinds, such as keep or add, got {either[0].strip()!r} in {whole!r}"
+        )
+    return Argument(name, axes, kind, also=either[2] if either else "")
 
 
 def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:

@@ -12,7 +12,7 @@ from ..numeric.programs.adapters.code import Ambiguous, Code, Options
 from ..numeric.programs.adapting import WORDS, adapt, require_settings, resolved
 from ..numeric.programs.declared import Declared, sizes_declared
 from ..numeric.programs.subjects import KINDS, Subject
-from . import forms
+from . import attention_forms, forms
 from .additive import additive
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, mask
@@ -38,6 +38,8 @@ _GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
     "bias": fit_bias,
     "additive": fit_additive,
     "mask": fit_mask,
+    "attention": attention_forms.fit_attention,
+    "layer": attention_forms.fit_layer,
 }
 
 
@@ -132,7 +134,10 @@ def kind_of(signature: Signature, name: str = "") -> str:
     back = [one for one in signature.results if one.axes is not None]
     if not features or (back and "B" not in back[0].letters and "B" in features[0].letters):
         return "additive"
-    if any(role(one) in (*MASKS, "mask", "padding") for one in signature.arrays):
+    asked = (*MASKS, "mask", "padding", *TABLES)
+    if signature.step is not None or any(role(one) in asked for one in signature.arrays):
+        return "attention"
+    if re.search(WORDS["attention"], name, re.IGNORECASE):
         return "attention"
     return "additive" if re.search(WORDS["additive"], name, re.IGNORECASE) else "layer"
 

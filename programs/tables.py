@@ -16,6 +16,7 @@ from ..numeric.programs.adapters.axes import held
 from ..numeric.programs.adapters.building import code_of
 from ..numeric.programs.adapters.code import Code, DoesNotFit, Options
 from ..numeric.programs.adapters.roles import Parameter, parameters, sizes_of
+from ..numeric.programs.adapters.transformers import sections_of
 from .fitting import short
 from .layout import labels, laid_out, read_back
 from .program import Program
@@ -110,8 +111,16 @@ def beside(code: Code, name: str, width: int) -> Code:
     thing = code.space.get(name)
     if thing is None:
         raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
-    likely = {"width": width}
-    return code_of(thing, name, Options(width=width, likely=likely))
+    config = getattr(code.module, "config", None)
+    of_config = config is not None and inspect.isclass(thing) and any(
+        one.name == "config" for one in parameters(thing)
+    )  # fmt: skip
+    made = code_of(thing, name, Options(
+        width=width, likely={"width": width}, settings={"config": config} if of_config else {}
+    ))  # fmt: skip
+    if of_config:
+        sections_of(made.call)
+    return made
 
 
 def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Made:

@@ -1,283 +1,320 @@
-"""Attention on queries, keys and values, and maps of tokens, whose call is told."""
+"""Maps of tokens whose call is told: attention with its own projections, and layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import sizes_of
-from ..numeric.programs.adapters.tokens import dropout_of
-from ..numeric.programs.subjects import Additive, Attention, Layer
-from .layout import laid_out, read_back
+from ..numeric.programs.adapters.roles import parameters, sizes_of
+from ..numeric.programs.declared import DeclaredAttention
+from ..numeric.programs.subjects import Attention, Layer
+from .attention import dropout_of, masks_given, on_heads, spare
+from .layout import labels, laid_out, read_back
+from .masks import handed, is_mask, masks_in, per_query, telling
 from .program import Program
-from .roles import MASKS, SIZES, TABLES, common, lengths_of, raised, result_axes, returned, role
-from .signature import Argument, Axis, Signature, SignatureError
+from .roles import (
+    PLACES,
+    SIZES,
+    TABLES,
+    TURNED,
+    common,
+    lengths_of,
+    raised,
+    result_axes,
+    returned,
+    role,
+)
+from .rotary import Turning
+from .signature import Argument, Signature, SignatureError
+from .states import stepping
+from .tables import tables
 
-__all__ = ["additive", "attention", "layer"]
+__all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]
 
 
-def attention(code: Code, signature: Signature) -> Attention:
+def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
     """Attention on queries, keys and values, or on tokens.  Raises :class:`SignatureError`."""
-    if {"query", "key", "value"} <= {role(one) for one in signature.arrays}:
-        return _on_heads(code, signature)
-    return _on_tokens(code, signature)
-
-
-def _on_heads(code: Code, signature: Signature) -> Attention:
-    by = {role(one): one for one in signature.arrays}
-    q, k, v = by["query"], by["key"], by["value"]
-    if "r" not in q.letters or "n" not in k.letters:
-        raise SignatureError(
-            f"wanted queries of length r and keys and values of length n, got {signature}; code "
-            "for one length only cannot be called with fewer queries than keys, and is not checked"
-        )
-    mask = next((one for one in signature.arrays if role(one) in MASKS), None)
-    if mask is None and "mask" in by:
-        raise SignatureError(
-            f"wanted what True means in {by['mask'].name}: keep or hide, or add for "
-            "numbers that are added to the scores"
-        )
-    groups = "G" if "G" in k.letters else "H"
-    program = Program(code.call, signature, code.name)
-    back = returned(signature, ("out",))[0]
-    shown = next(
-        (
-            one
-            for one in signature.results
-            if one.axes is not None and {"r", "n"} <= set(one.letters) and "D" not in one.letters
-        ),
-        None,
-    )
-
-    def call(a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
-        rows, heads, queries, width = a.shape
-        lengths = lengths_of(
-            signature, B=rows, H=heads, G=b.shape[1], r=queries, n=b.shape[2], D=width
-        )
-        there = ("B", groups, "n", "D")
-        arrays: dict[str, Any] = {
-            q.name: laid_out(a, ("B", "H", "r", "D"), q.axes or (), lengths),
-            k.name: laid_out(b, there, k.axes or (), lengths),
-            v.name: laid_out(c, there, v.axes or (), lengths),
-        }
-        if mask is not None:
-            full = torch.ones(rows, 1, queries, b.shape[2], dtype=torch.bool, device=a.device)
-            arrays[mask.name] = _as_mask(full if seen is None else seen, mask, lengths, a.dtype)
-        found = program.run(arrays, lengths)
-        axes = result_axes(signature, back)
-        told = {"out": read_back(found[back], axes, ("B", "H", "r", "D"), lengths)}
-        if shown is not None and shown.name in found:
-            told["weights"] = read_back(
-                found[shown.name], shown.axes or (), ("B", "H", "r", "n"), lengths
-            )
-        return told
-
-    def attend(a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
-        return _by_rows(lambda *xs: call(*xs)["out"], "B" in q.letters, a, b, c, seen)
-
-    def weights(a: Tensor, b: Tensor) -> Tensor:
-        return _by_rows(lambda *xs: call(*xs)["weights"], "B" in q.letters, a, b, b.clone(), None)
-
-    heads = SIZES["H"] if "H" in q.letters else 1
-    many = SIZES["G"] if "G" in k.letters else heads
-    width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
-    attend(
-        torch.randn(1, heads, 5, width),
-        torch.randn(1, many, 7, width),
-        torch.randn(1, many, 7, width),
-    )
-    kinds = {"keep": "bool", "hide": "bool", "add": "float"}
-    return Attention(
-        **common(code, signature, _on_heads),
-        attend=attend,
-        heads=heads,
-        groups=many,
-        width=width,
-        dropout=dropout_of(code.module),
-        masks=(kinds[role(mask)],) if mask is not None else (),
-        weights=weights if shown is not None and shown.name else None,
-        given={"full mask": mask.name} if mask is not None else {},
-        true_hides=mask is not None and role(mask) == "hide",
-    )
-
-
-def _by_rows(call: Callable[..., Tensor], together: bool, *given: Tensor | None) -> Tensor:
-    """The call; row by row, for code that knows no batch."""
-    first = given[0]
-    assert first is not None
-    if together or first.shape[0] == 1:
-        return call(*given)
-    return torch.cat(
-        [
-            call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))
-            for b in range(first.shape[0])
-        ]
-    )
-
-
-def _as_mask(
-    seen: Tensor, mask: Argument, lengths: Mapping[str, int], dtype: torch.dtype
-) -> Tensor:
-    """A mask (B, 1, r, n), True where a key is seen or numbers to add, as the call wants it."""
-    kind = role(mask)
-    if seen.dtype == torch.bool and kind == "add":
-        seen = torch.zeros_like(seen, dtype=dtype).masked_fill(~seen, float("-inf"))
-    elif kind == "hide":
-        seen = ~seen
-    x, here = seen[:, 0], ("B", "r", "n")
-    if "B" not in mask.letters:
-        return laid_out(x[0], ("r", "n"), mask.axes or (), lengths)
-    if x.shape[0] != lengths["B"]:
-        x = x.expand(lengths["B"], *x.shape[1:])
-    return laid_out(x, here, mask.axes or (), lengths)
-
-
-def _tokens(signature: Signature) -> Argument:
-    found = [
-        one
-        for one in signature.arrays
-        if "n" in one.letters
-        and {"E", "D"} & set(one.letters)
-        and role(one) not in (*MASKS, *TABLES)
-    ]
-    if not found:
-        raise SignatureError(f"wanted tokens, such as x: B n E, in {signature}")
-    return found[0]
+    roles = {role(one): one for one in signature.arrays}
+    if {"query", "key", "value"} <= set(roles) and "E" not in roles["query"].letters:
+        return on_heads(code, signature, guessed=guessed)
+    return _on_tokens(code, signature, guessed=guessed)
 
 
 @dataclass(frozen=True)
-class _OnTokens:
-    """A map of tokens (B, T, E)."""
+class OnTokens:
+    """A map of tokens (B, T, E), of which ``past`` came before those of the call.
+
+    Raises :class:`SignatureError` for a signature that is no such call.
+    """
 
     code: Code
     signature: Signature
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
+    def program(self) -> Program:
+        """What is called."""
+        more = tuple(Argument(name, value=value) for name, value in self.options.items())
+        signature = replace(self.signature, arguments=(*self.signature.arguments, *more))
+        return Program(self.code.call, signature, self.code.name)
+
+    @cached_property
     def tokens(self) -> Argument:
         """What is mapped."""
-        return _tokens(self.signature)
+        for one in self.signature.arrays:
+            image = {"h", "w"} <= set(one.letters)
+            tokens = "n" in one.letters and {"E", "D"} & set(one.letters)
+            if (tokens or image) and not is_mask(one) and role(one) not in TABLES:
+                return one
+        raise SignatureError(f"wanted tokens, such as x: B n E, in {self.signature}")
 
-    @property
+    @cached_property
     def feature(self) -> str:
         """The letter of its features."""
-        return "E" if "E" in self.tokens.letters else "D"
+        return next(c for c in self.tokens.letters if c not in "Bnhw")
 
-    @property
+    @cached_property
     def masks(self) -> tuple[Argument, ...]:
         """The masks it takes."""
-        return tuple(one for one in self.signature.arrays if role(one) in MASKS)
+        return masks_in(self.signature)
 
-    def call(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+    @cached_property
+    def padding(self) -> tuple[Argument, ...]:
+        """The masks that say which tokens are padding: those of keys alone, if there are any."""
+        alone = tuple(one for one in self.masks if not per_query(one))
+        return alone or tuple(one for one in self.masks if "B" in one.letters)
+
+    @cached_property
+    def spare(self) -> set[str]:
+        """The masks that may be left out."""
+        return spare(self.code, self.masks)
+
+    @cached_property
+    def turning(self) -> Turning | None:
+        """Positions, and tables made of them."""
+        if not any(role(one) in (*TABLES, *PLACES) for one in self.signature.arrays):
+            return None
+        parts = self.code.module.modules() if self.code.module is not None else ()
+        widths = [n for part in parts for n in sizes_of(part, "width")]
+        width = self.code.options.width or next(iter(widths), SIZES["D"])
+        told, table = next(tables(self.code, self.signature, width))
+        return Turning(self.code, self.signature, told, table, width)
+
+    def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """What it makes of tokens, of which those count that are kept (B, T)."""
-        if "B" not in self.tokens.letters and x.shape[0] > 1:
+        apart = keep is not None and not any("B" in one.letters for one in self.padding)
+        if ("B" not in self.tokens.letters or apart) and x.shape[0] > 1:
             return torch.cat(
                 [
-                    self.call(x[b : b + 1], None if keep is None else keep[b : b + 1])
+                    self(x[b : b + 1], None if keep is None else keep[b : b + 1])
                     for b in range(x.shape[0])
                 ]
             )
-        rows, count, width = x.shape
-        lengths = lengths_of(self.signature, B=rows, n=count, r=count, **{self.feature: width})
-        here = ("B", "n", self.feature)
-        arrays: dict[str, Any] = {}
-        for one in self.signature.arrays:
-            if one == self.tokens:
-                arrays[one.name] = laid_out(x, here, one.axes or (), lengths)
-            elif one in self.masks:
-                arrays[one.name] = self._mask(one, keep, lengths, x)
-            elif role(one) == "positions":
-                at = torch.arange(count, device=x.device)
-                arrays[one.name] = laid_out(at, ("n",), one.axes or (), lengths)
-            elif role(one) in ("tokens", "query", "key", "value"):
-                arrays[one.name] = laid_out(x.clone(), here, one.axes or (), lengths)
-            else:
-                raise SignatureError(
-                    f"wanted what {one.name} is: write one of positions, keep, hide, "
-                    f"add behind its axes, in {self.signature}"
-                )
-        program = Program(self.code.call, self.signature, self.code.name)
+        return self.run(x, keep)[0]
+
+    def run(
+        self,
+        x: Tensor,
+        keep: Tensor | None = None,
+        past: int = 0,
+        states: Mapping[str, Any] | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """The output (B, T, E), and all that came back, by name."""
+        arrays, lengths = self.given(x, keep, past, states)
+        found = self.program.run(arrays, lengths)
         back = returned(self.signature, ("out",))[0]
-        axes = result_axes(self.signature, back)
-        return read_back(program.run(arrays, lengths)[back], axes, here, lengths)
+        axes, out = result_axes(self.signature, back), found[back]
+        here = self._here(lengths)
+        last = next((c for c in reversed(labels(axes)) if c not in here), self.feature)
+        if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
+            lengths[last] = out.shape[-1]
+        out = read_back(out, axes, (*here, last), lengths)
+        return out.reshape(x.shape[0], x.shape[1], out.shape[-1]), found
+
+    def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
+        """The letters of rows and tokens."""
+        return ("B", "h", "w") if "h" in lengths and "w" in lengths else ("B", "n")
+
+    def given(
+        self,
+        x: Tensor,
+        keep: Tensor | None = None,
+        past: int = 0,
+        states: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """What the code is called with, and every length."""
+        rows, count, width = x.shape
+        lengths = lengths_of(
+            self.signature, B=rows, n=count, r=count, p=past, **{self.feature: width}
+        )
+        if {"h", "w"} <= set(self.tokens.letters):
+            high = next(k for k in range(int(count**0.5), 0, -1) if count % k == 0)
+            lengths |= {"h": high, "w": count // high}
+            x = x.reshape(rows, high, count // high, width)
+        here = (*self._here(lengths), self.feature)
+        arrays: dict[str, Any] = dict(states or {})
+        for one in self.signature.arrays:
+            if is_mask(one):
+                asked = telling(one) or (keep is not None and one in self.padding)
+                if one.name in self.spare and not asked:
+                    continue
+                arrays[one.name] = self._mask(one, keep, lengths, x)
+            elif one != self.tokens and role(one) not in (*TABLES, *PLACES):
+                arrays[one.name] = self._other(one, here, lengths, x)
+        arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
+        if self.turning is not None:
+            arrays |= self._placed(self.turning, past, lengths, x)
+        return arrays, lengths
+
+    def _other(
+        self, one: Argument, here: tuple[str, ...], lengths: Mapping[str, int], x: Tensor
+    ) -> Tensor:
+        """The same tokens again; or a context of another length, drawn here once and for all."""
+        alike = set(one.letters) == set(self.tokens.letters)
+        if role(one) in TURNED and alike:
+            return laid_out(x.clone(), here, one.axes or (), lengths)
+        if role(one) in TURNED and self.feature in one.letters:
+            generator = torch.Generator().manual_seed(8)
+            drawn = torch.randn(
+                one.shape({**lengths, "B": 1}), generator=generator, dtype=torch.float64
+            )
+            return drawn.to(x).expand(one.shape(lengths))
+        raise SignatureError(
+            f"wanted what {one.name} is: write one of tokens, positions, keep, hide, "
+            f"add behind its axes, in {self.signature}"
+        )
+
+    def _placed(
+        self, way: Turning, past: int, lengths: Mapping[str, int], x: Tensor
+    ) -> dict[str, Tensor]:
+        at = torch.arange(past, past + lengths["n"], device=x.device)
+        if any("B" in one.letters for one in way.places):
+            at = at.expand(lengths["B"], -1)
+        if way.axes:
+            at = at[..., None].expand(*at.shape, way.axes)
+        return way.made(at, {**lengths, "D": way.width}, x)
 
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
-        rows, count, _ = x.shape
-        seen = torch.ones(rows, count, dtype=torch.bool, device=x.device) if keep is None else keep
-        square = [str(a) for a in one.axes or ()].count("n") > 1 or "r" in one.letters
-        if square:
-            past = torch.ones(count, count, dtype=torch.bool, device=x.device).tril()
-            seen = seen[:, None, :] & past
-            axes = tuple(
-                Axis(((a.terms[0][0], ("r",)),))
-                if str(a) == "n" and str(a) in [str(b) for b in (one.axes or ())[k + 1 :]]
-                else a
-                for k, a in enumerate(one.axes or ())
-            )
-            return _as_mask(seen[:, None], replace(one, axes=axes), lengths, x.dtype)
-        if role(one) == "add":
-            seen = torch.zeros_like(seen, dtype=x.dtype).masked_fill(~seen, float("-inf"))
-        elif role(one) == "hide":
-            seen = ~seen
-        if "B" not in one.letters:
-            seen = seen[:1]
-        return laid_out(seen, ("B", "n"), one.axes or (), lengths)
+        rows, count, past = x.shape[0], lengths["n"], lengths["p"]
+        keys = count + past
+        seen = torch.ones(rows, 1, keys, dtype=torch.bool, device=x.device)
+        if keep is not None and one in self.padding:
+            seen = keep[:, None]
+        if per_query(one):
+            seen = seen.expand(-1, count, -1)
+        if telling(one):
+            late = torch.arange(keys, device=x.device) > past + torch.arange(
+                count, device=x.device
+            )[:, None]  # fmt: skip
+            seen = seen & ~late
+        # code may take its softmax in float32, where a lower number would be infinite
+        least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
+        return handed(seen, one, lengths, x, least)
 
 
-def _on_tokens(code: Code, signature: Signature) -> Attention:
-    on = _OnTokens(code, signature)
+def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
+    on = OnTokens(code, signature)
     width = _width(code, on)
-    padding = [one for one in on.masks if [str(a) for a in one.axes or ()].count("n") == 1]
-    causal = [one for one in on.masks if one not in padding]
+    if on(torch.zeros(1, 2, width)).shape[-1] != width:
+        raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
+    causal = any(telling(one) for one in on.masks)
+    tables = any(role(one) in TABLES for one in signature.arrays)
+    parts = code.module.modules() if code.module is not None else (code.call,)
+    heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
+    told = ["with a causal mask made here"] if causal else []
+    here = tables and signature.source is None and on.turning is not None
+    told += [f"with {on.turning.told}"] if here and on.turning is not None else []
+    declared = (
+        DeclaredAttention(
+            causal=bool(getattr(code.module, "is_causal", False)) or None, positions="relative"
+        )
+        if tables
+        else None
+    )
     return Attention(
-        **common(code, signature, _on_tokens, "with a causal mask made here" if causal else ""),
-        layer=on.call,
-        hide=on.call if padding else None,
-        true_hides=any(role(one) == "hide" for one in padding),
+        **common(code, signature, partial(_on_tokens, guessed=guessed), "; ".join(told), guessed),
+        layer=on,
+        hide=on if on.padding else None,
+        true_hides=any(role(one) == "hide" for one in on.padding),
         embed=width,
+        heads=heads,
+        groups=heads,
+        width=width // heads,
         dropout=dropout_of(code.module),
+        step=stepping(on, width) if signature.step is not None else None,
+        paths=_paths(code, on),
+        declared=declared,
         given={
             **({"mask": "a causal mask made here"} if causal else {}),
-            **({"full mask": padding[0].name} if padding else {}),
+            **({} if causal else masks_given(code, on.masks)),
         },
     )
 
 
-def layer(code: Code, signature: Signature) -> Layer:
+def _paths(code: Code, on: OnTokens) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Torch's own modules on their other paths: with weights asked for, with no fast path."""
+    found: dict[str, Callable[[Tensor], Tensor]] = {}
+    if any(one.name == "need_weights" for one in parameters(code.call)):
+        for wanted in (True, False):
+            found[f"need_weights={wanted}"] = OnTokens(code, on.signature, {"need_weights": wanted})
+    torch_parts = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+    if code.module is not None and any(isinstance(m, torch_parts) for m in code.module.modules()):
+
+        def slow(x: Tensor) -> Tensor:
+            with _no_fast_path():
+                return on(x)
+
+        found["no fast path"] = slow
+    return found
+
+
+@contextmanager
+def _no_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
-    on = _OnTokens(code, signature)
+    on = OnTokens(code, signature)
     return Layer(
-        **common(code, signature, layer),
-        call=on.call,
+        **common(code, signature, partial(layer, guessed=guessed), "", guessed),
+        call=on,
         embed=_width(code, on),
     )
 
 
-def additive(code: Code, signature: Signature) -> Additive:
-    """What adds a table of positions to tokens.  Raises :class:`SignatureError`."""
-    on = _OnTokens(code, signature)
-    return Additive(
-        **common(code, signature, additive),
-        added=on.call,
-        width=_width(code, on),
-    )
-
-
-def _width(code: Code, on: _OnTokens) -> int:
-    """The features of a token: what is told, else the first size at which it can be called."""
+def widths_of_tokens(code: Code) -> list[int]:
+    """Features of a token to try: what is said, what the object holds, what its parts take."""
     told = code.options.embed or code.options.width
-    parts = code.module.modules() if code.module is not None else ()
+    if told:
+        return [told]
+    parts = [*code.module.modules()] if code.module is not None else [code.call]
+    linear = [m.in_features for m in parts if isinstance(m, nn.Linear)]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]
+    shapes = [p.shape[-1] for p in code.module.parameters() if p.dim()] if code.module else []
+    return list(dict.fromkeys([*linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
+
+
+def _width(code: Code, on: OnTokens) -> int:
+    """The features of a token: what is told, else the first size at which it can be called."""
     failed = ""
-    for width in dict.fromkeys([told] if told else [*known, SIZES["E"], 64]):
+    for width in widths_of_tokens(code):
         try:
-            on.call(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
+            on(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed = failed or f"with {width} features: {raised(code, error)}"
             continue

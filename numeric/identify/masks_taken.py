@@ -55,6 +55,7 @@ def _numbers(code: Attention, draw: Draw) -> Part:
     """Whether numbers are added to scores as they are."""
     q, k = _drawn(code, draw)
     mask = draw.normal(1, 1, KEYS, KEYS, salt=23)
+    mask = mask[:, :, -1:].expand_as(mask) if code.by_key else mask
     before, after = weights_of(code, q, k)[0, :, -1], weights_of(code, q, k, mask)[0, :, -1]
     use = (before > 0).all(0)
     y = (after.log() - before.log())[:, use]
@@ -80,12 +81,12 @@ def _hidden_row(code: Attention, draw: Draw, groups: list[int] | None) -> Part:
     ways: dict[str, Tensor] = {}
     if "bool" in code.masks:
         shown = torch.ones(1, 1, KEYS, KEYS, dtype=torch.bool, device=draw.device)
-        shown[..., -1, :] = False
+        shown[..., 0 if code.by_key else -1 :, :] = False
         ways["all False"] = shown
     if "float" in code.masks:
         for name, value in (("−inf", -torch.inf), ("the least number", torch.finfo(q.dtype).min)):
             added = torch.zeros(1, 1, KEYS, KEYS, dtype=q.dtype, device=draw.device)
-            added[..., -1, :] = value
+            added[..., 0 if code.by_key else -1 :, :] = value
             ways[name] = added
     told = {
         name: _reads(code.attend(q, k, v, mask)[0, :, -1], v, groups)

@@ -30,6 +30,7 @@ def mask_adds(scene: Scene) -> Outcome:
         q, k, _ = inputs(scene, sizes)
         zero = torch.zeros(b, 1, t, s, dtype=q.dtype, device=q.device)
         numbers = scene.draw.normal(b, 1, t, s, salt=94)
+        numbers = numbers[:, :, :1].expand_as(numbers) if one.by_key else numbers
         infinite = zero.masked_fill(~random_mask(scene, sizes), -math.inf)
         plain = scene.allow(lambda q, k, m=zero: read_weights(one.attend, q, k, m), q, k)
         for mask, name in ((numbers, "random numbers"), (infinite, "0 and -inf")):

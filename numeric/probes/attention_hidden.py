@@ -18,8 +18,15 @@ __all__: list[str] = []
 
 
 def random_mask(scene: Scene, sizes: Sizes) -> Tensor:
-    """Truth values (B, 1, T, S) that leave every query its own key, and its own alone at worst."""
+    """Truth values (B, 1, T, S) that leave every query its own key, and its own alone at worst.
+
+    Code whose masks are the same for every query keeps every other key, the first among them.
+    """
     b, t, s, *_ = sizes
+    if scene.subject.by_key:
+        seen = scene.draw.normal(b, 1, 1, s, salt=91) > 0
+        seen[..., ::2] = True
+        return seen.expand(b, 1, t, s).clone()
     seen = scene.draw.normal(b, 1, t, s, salt=91) > 0
     seen = seen & visible(scene.declared, t, s).to(seen.device)
     last = torch.arange(t, device=seen.device)
@@ -70,7 +77,7 @@ def hidden_keys_do_nothing(scene: Scene) -> Outcome:
                     return found
             if not told:
                 told = _not_finite(scene, (q, k, v, mask), hidden)
-    if "bool" in one.masks:
+    if "bool" in one.masks and not one.by_key:
         alone = torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None]
         told += read_through(scene, alone)
     return held(found.why + told, found.error, found.bound, **dict(found.sizes or {}))
@@ -135,7 +142,7 @@ def hidden_rows(scene: Scene) -> Outcome:
         mask = random_mask(scene, sizes)
         full = as_given(scene, mask)
         mask = mask.clone()
-        mask[0, 0, 1] = False
+        mask[0, 0, slice(None) if one.by_key else 1] = False
         for form, given in as_given(scene, mask).items():
             plain = scene.allow(lambda q, k, v, m=full[form]: one.attend(q, k, v, m), q, k, v)
             output = one.attend(q, k, v, given)

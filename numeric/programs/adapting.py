@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from .adapters import attention, layer
 from .adapters.building import code_of
 from .adapters.code import Ambiguous, Code, DoesNotFit, NoSetting, Options
 from .adapters.roles import parameters
@@ -26,9 +25,7 @@ from .subjects import KINDS, Additive, Rotary, Subject
 
 __all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt", "require_settings"]
 
-ADAPTERS: dict[str, Callable[[Code], Subject]] = {
-    "attention": attention.fit, "layer": layer.fit,
-}  # fmt: skip
+ADAPTERS: dict[str, Callable[[Code], Subject]] = {}  # every kind is called by forms
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
     "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"
@@ -63,8 +60,8 @@ def adapt(
     Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
     ``CodeFault`` where it does not end.
 
-    >>> adapt(lambda q, k, v: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).kind
-    'attention'
+    >>> adapt(lambda x, positions: x * positions[:, None, :, None], "rotary").kind
+    'rotary'
     """
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}")

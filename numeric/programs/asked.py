@@ -123,7 +123,11 @@ def _past(subject: Subject) -> str:
 
 
 def _no_mask(subject: Attention) -> str:
-    return "" if subject.masks or subject.hide is not None else "the code takes no mask"
+    if subject.masks or subject.hide is not None:
+        return ""
+    left = subject.given.get("no mask", "")
+    told = f"what {left} means is not known: say it behind its axes, with --call"
+    return told if left else "the code takes no mask"
 
 
 def _first_above(subject: Rotary) -> str:

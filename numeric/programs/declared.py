@@ -109,7 +109,7 @@ def declares(declared: Declared | str) -> tuple[str, ...]:
 
 
 def sizes_declared(declared: Declared) -> dict[str, int]:
-    """The sizes with which code is called, and built, that takes any.
+    """The sizes with which code is called, and built, that takes any; whether it is causal.
 
     >>> sizes_declared(DeclaredBias(slopes=(0.5, 0.25))), sizes_declared(DeclaredRotary(width=64))
     ({'heads': 2}, {'width': 64})
@@ -120,6 +120,8 @@ def sizes_declared(declared: Declared) -> dict[str, int]:
         found["width"] = width if width is None or width % 2 == 0 else width + 1
     if isinstance(declared, DeclaredBias):
         found["heads"] = declared.heads or (len(declared.slopes) if declared.slopes else None)
+    if isinstance(declared, DeclaredAttention) and declared.causal:
+        found["causal"] = True
     return {name: size for name, size in found.items() if size is not None}
 
 

@@ -118,7 +118,8 @@ class Attention(Subject):
 
     ``attend``: q (B, H, T, D), k (B, G, S, D), v (B, G, S, D), mask -> (B, H, T, D).  The mask is
     None, or truth values (B, 1, T, S) that are True where a query sees a key, or numbers of that
-    shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes.
+    shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes, and
+    ``by_key`` says that they are the same for every query.
     ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same
     with truth values (B, T), True for tokens that count and False for padding.
 
@@ -142,6 +143,7 @@ class Attention(Subject):
     groups: int = 1
     width: int = 0
     masks: tuple[str, ...] = ()
+    by_key: bool = False
     step: Step | None = None
     padded_step: Callable[[Tensor, Any, Tensor], tuple[Tensor, Any]] | None = None
     documents: Callable[[Tensor, Tensor], Tensor] | None = None

@@ -19,6 +19,7 @@ from attnproof.numeric.programs.adapting import NoAdapter, OtherKind, adapt
 from attnproof.numeric.programs.declared import DeclaredAttention, DeclaredRotary, declares
 from attnproof.numeric.programs.subjects import Mask
 from attnproof.output import write_json
+from attnproof.programs.subject import adapted_as
 from attnproof.real_code import targets
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.asserting import check_rotary
@@ -104,9 +105,10 @@ def test_what_every_adapter_met_is_told_once() -> None:
         raise RuntimeError("Found no NVIDIA driver on your system")
 
     with pytest.raises(NoAdapter) as refused:
-        adapt(fails)
+        adapted_as(fails)
     told = str(refused.value)
-    assert "attention, bias, additive, mask, layer: Found no NVIDIA driver on your system" in told
+    why = "it raised RuntimeError: Found no NVIDIA driver on your system"
+    assert f"attention, bias, additive, mask, layer: {why}" in told
     assert "This code asks for a CUDA device, and was run without one" in told
     assert "--as" not in told  # that is said on the command line
     assert "--as rotary" in refused.value.on_command_line

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.adapting import adapt
 from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.subject import adapted_as
 from tests.numeric.adapting_code import plain, user_file
 
 
@@ -38,7 +38,7 @@ ATTENTION = {
 
 @pytest.mark.parametrize("form", ATTENTION)
 def test_attention_of_each_form_attends_as_it_should(form: str) -> None:
-    subject = adapt(ATTENTION[form])
+    subject = adapted_as(ATTENTION[form])
     assert isinstance(subject, Attention)
     assert subject.attend is not None
     generator = torch.Generator().manual_seed(2)
@@ -56,10 +56,10 @@ def test_attention_of_each_form_attends_as_it_should(form: str) -> None:
 
 
 def test_groups_of_heads_are_found() -> None:
-    subject = adapt(torch.nn.functional.scaled_dot_product_attention)
+    subject = adapted_as(torch.nn.functional.scaled_dot_product_attention)
     assert isinstance(subject, Attention)
     assert (subject.heads, subject.groups, subject.masks) == (4, 2, ("bool", "float"))
-    alone = adapt(ATTENTION["plain"])
+    alone = adapted_as(ATTENTION["plain"])
     assert isinstance(alone, Attention)
     assert alone.groups == 4
 
@@ -69,7 +69,7 @@ def test_a_mask_that_leaks_is_still_a_mask() -> None:
         scores = q @ k.mT
         return (scores if mask is None else scores.masked_fill(mask == 0, -1e-9)).softmax(-1) @ v
 
-    subject = adapt(leaky)
+    subject = adapted_as(leaky)
     assert isinstance(subject, Attention)
     assert subject.masks == ("bool",)
 
@@ -78,7 +78,7 @@ def test_a_mask_that_leaks_is_still_a_mask() -> None:
 def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
     torch.manual_seed(3)
     module = nn.MultiheadAttention(16, 2, batch_first=first)
-    subject = adapt(module)
+    subject = adapted_as(module)
     assert isinstance(subject, Attention)
     assert subject.layer is not None
     assert subject.hide is not None
@@ -86,7 +86,7 @@ def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
     other = x.clone()
     other[1] += 1
     assert torch.equal(subject.layer(x)[0], subject.layer(other)[0]), "rows stay apart"
-    assert ("(B, T, E)" in subject.adapted) == first
+    assert (": B n E" in subject.line) == first
     keep = torch.ones(3, 5, dtype=torch.bool)
     keep[:, 3:] = False
     torch.testing.assert_close(subject.hide(x, keep)[:, :3], subject.layer(x[:, :3]))
@@ -98,7 +98,7 @@ def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
 
 def test_an_attention_of_transformers_steps_with_its_cache() -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    subject = adapt(llama.LlamaAttention)
+    subject = adapted_as(llama.LlamaAttention)
     assert isinstance(subject, Attention)
     assert subject.layer is not None
     assert subject.step is not None
@@ -118,7 +118,7 @@ def test_an_attention_of_transformers_steps_with_its_cache() -> None:
 def test_attention_of_transformers_of_odd_sizes_is_built(module: str, name: str) -> None:
     """Keys from a latent; positions of three axes, each with its share of the pairs."""
     file = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")
-    subject = adapt(getattr(file, name))
+    subject = adapted_as(getattr(file, name))
     assert isinstance(subject, Attention)
     assert subject.layer is not None
     x = torch.randn(2, 5, subject.embed)
@@ -142,7 +142,7 @@ def test_a_layer_that_gives_its_cache_back_steps(tmp_path: Path) -> None:
                 scores = (q @ k.mT).masked_fill(late.bool(), -torch.inf)
                 return scores.softmax(-1) @ v, (k, v)
     """
-    subject = adapt(user_file(tmp_path, source).CausalAttention)
+    subject = adapted_as(user_file(tmp_path, source).CausalAttention)
     assert isinstance(subject, Attention)
     assert subject.layer is not None
     assert subject.step is not None

@@ -1,0 +1,257 @@
+"""Attention on queries, keys and values whose call is told."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..numeric.programs.adapters.code import Code
+from ..numeric.programs.adapters.roles import Parameter, parameters
+from ..numeric.programs.subjects import Attention
+from .layout import laid_out, read_back
+from .masks import by_letters, forms_of, handed, masks_in, per_query
+from .program import Program
+from .roles import SIZES, common, lengths_of, result_axes, returned, role
+from .signature import Argument, Axis, Signature, SignatureError
+
+__all__ = ["OnHeads", "dropout_of", "masks_given", "on_heads", "spare", "takes_mask"]
+
+
+@dataclass(frozen=True)
+class OnHeads:
+    """A call on q (B, H, T, D), k and v (B, G, S, D), and truth values or numbers (B, 1, T, S).
+
+    Raises :class:`SignatureError` for a signature that is no such call.
+    """
+
+    code: Code
+    signature: Signature
+
+    @cached_property
+    def program(self) -> Program:
+        """What is called."""
+        return Program(self.code.call, self.signature, self.code.name)
+
+    @cached_property
+    def three(self) -> tuple[Argument, Argument, Argument]:
+        """Queries, keys and values."""
+        by = {role(one): one for one in self.signature.arrays}
+        q, k, v = by["query"], by["key"], by["value"]
+        for one, letters in ((q, "rn"), (k, "n"), (v, "n")):
+            if not set(letters) & set(one.letters):
+                raise SignatureError(
+                    f"wanted queries of length r and keys and values of length n, or n for all "
+                    f"three, got {self.signature}"
+                )
+        return q, k, v
+
+    @property
+    def square(self) -> bool:
+        """Whether there are as many queries as keys."""
+        return "r" not in self.three[0].letters
+
+    @cached_property
+    def masks(self) -> tuple[Argument, ...]:
+        """Its masks; the first is the one that is asked about."""
+        return masks_in(self.signature)
+
+    @cached_property
+    def spare(self) -> set[str]:
+        """The masks that may be left out."""
+        return spare(self.code, self.masks)
+
+    @property
+    def groups(self) -> str:
+        """The letter of the heads of keys."""
+        return "G" if "G" in self.three[1].letters else "H"
+
+    @cached_property
+    def shown(self) -> tuple[str, tuple[Axis, ...]] | None:
+        """The name and the axes of the weights that it returns."""
+        first = self.first
+        for k, one in enumerate(self.signature.results):
+            axes = by_letters(one.axes or ())
+            letters = {c for axis in axes for c in axis.letters}
+            if (one.name or str(k)) != first and {"r", "n"} <= letters and "D" not in letters:
+                return one.name or str(k), axes
+        return None
+
+    @cached_property
+    def first(self) -> str:
+        """The name of the result."""
+        return returned(self.signature, ("out",))[0]
+
+    def call(
+        self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """``out`` (B, H, T, D), and ``weights`` (B, H, T, S) where it shows them."""
+        if self.square and a.shape[2] != b.shape[2]:
+            return self._among(a, b, c, seen)
+        arrays, lengths = self.given(a, b, c, seen)
+        found = self.program.run(arrays, lengths)
+        axes = result_axes(self.signature, self.first)
+        there = ("B", "H", "n" if self.square else "r", "D")
+        told = {"out": read_back(found[self.first], axes, there, lengths)}
+        if self.shown is not None:
+            name, axes = self.shown
+            told["weights"] = read_back(found[name], axes, ("B", "H", "r", "n"), lengths)
+        return told
+
+    def given(
+        self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """What the code is called with, and every length."""
+        rows, heads, queries, width = a.shape
+        keys = b.shape[2]
+        lengths = lengths_of(
+            self.signature, B=rows, H=heads, G=b.shape[1], r=queries, n=keys, D=width
+        )
+        q, k, v = self.three
+        there = ("B", self.groups, "n", "D")
+        arrays: dict[str, Any] = {
+            q.name: laid_out(
+                a, ("B", "H", "n" if self.square else "r", "D"), q.axes or (), lengths
+            ),
+            k.name: laid_out(b, there, k.axes or (), lengths),
+            v.name: laid_out(c, there, v.axes or (), lengths),
+        }
+        full = torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
+        for n, one in enumerate(self.masks):
+            if (n or seen is None) and one.name in self.spare:
+                continue
+            which = full if n or seen is None else seen[:, 0]
+            arrays[one.name] = handed(which, one, lengths, a, float("-inf"))
+        for one in self.signature.arrays:
+            if one.name in arrays or one in self.masks:
+                continue
+            if role(one) != "scale":
+                raise SignatureError(
+                    f"wanted what {one.name} is: write one of keep, hide, add, scale behind its "
+                    f"axes, in {self.signature}"
+                )
+            arrays[one.name] = (
+                torch.full(one.shape(lengths), width**-0.5).to(a) if one.axes else width**-0.5
+            )
+        return arrays, lengths
+
+    def _among(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
+        """Fewer queries than keys in the last places of as many, which are read."""
+        rows, heads, queries, width = a.shape
+        keys = b.shape[2]
+        if queries > keys:
+            raise SignatureError(
+                f"wanted at most as many queries as keys, of code for one length, got {queries} "
+                f"queries and {keys} keys"
+            )
+        more = keys - queries
+        longer = torch.cat((a.new_zeros(rows, heads, more, width), a), 2)
+        if seen is not None:
+            whole = seen[:, :, :1].expand(-1, -1, more, -1)
+            seen = torch.cat((torch.ones_like(whole) if seen.dtype == torch.bool
+                              else torch.zeros_like(whole), seen), 2)  # fmt: skip
+        return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
+
+    def attend(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
+        """The output; row by row, and head by head, for code that knows no batch, or no heads."""
+        if "H" not in self.three[0].letters and a.shape[1] > 1:
+            each = a.shape[1] // b.shape[1]
+            return torch.cat(
+                [
+                    self.attend(a[:, h : h + 1], b[:, g : g + 1], c[:, g : g + 1], seen)
+                    for h in range(a.shape[1])
+                    for g in [h // each]
+                ],
+                1,
+            )
+        return self._by_rows("out", a, b, c, seen)
+
+    def weights(self, a: Tensor, b: Tensor) -> Tensor:
+        """The weights that it shows."""
+        return self._by_rows("weights", a, b, b.clone(), None)
+
+    def _by_rows(self, name: str, *given: Tensor | None) -> Tensor:
+        """The call; row by row, for code, or a mask, that knows no batch."""
+        first, seen = given[0], given[3]
+        assert first is not None
+        alike = seen is None or seen.shape[0] == 1 or "B" in self.masks[0].letters
+        if ("B" in self.three[0].letters and alike) or first.shape[0] == 1:
+            return self.call(*given)[name]  # type: ignore[arg-type]
+        return torch.cat(
+            [
+                self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]
+                    name
+                ]
+                for b in range(first.shape[0])
+            ]
+        )
+
+
+def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
+    """Attention on queries, keys and values.  Raises :class:`SignatureError`."""
+    on = OnHeads(code, signature)
+    q, k, _ = on.three
+    heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
+    many = SIZES["G"] if "G" in k.letters else heads
+    width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
+    queries = SIZES["n"] if on.square else SIZES["r"]
+    on.call(
+        torch.randn(1, heads, queries, width),
+        torch.randn(1, many, SIZES["n"], width),
+        torch.randn(1, many, SIZES["n"], width),
+    )
+    mask = on.masks[0] if on.masks else None
+    told = "it knows one length: fewer queries stand in its last places" if on.square else ""
+    return Attention(
+        **common(code, signature, partial(on_heads, guessed=guessed), told, guessed),
+        attend=on.attend,
+        heads=heads,
+        groups=many,
+        width=width,
+        dropout=dropout_of(code.module),
+        masks=forms_of(mask) if mask is not None else (),
+        by_key=mask is not None and not per_query(mask),
+        weights=on.weights if on.shown is not None else None,
+        given=masks_given(code, on.masks),
+        true_hides=mask is not None and role(mask) == "hide",
+    )
+
+
+def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
+    """The names of masks that code need not be given."""
+    needed = {one.name for one in parameters(code.call) if one.required}
+    known = {one.name for one in parameters(code.call)}
+    return {one.name for one in masks if one.name in known - needed}
+
+
+def masks_given(code: Code, masks: tuple[Argument, ...]) -> dict[str, str]:
+    """What the code is given for a mask where nobody asks for one: "full mask", or "no mask"."""
+    handed = {one.name for one in masks} - spare(code, masks)
+    if handed:
+        return {"full mask": next(one.name for one in masks if one.name in handed)}
+    taken = [one for one in parameters(code.call) if takes_mask(one)]
+    left = [one for one in taken if one.name not in code.options.arguments]
+    left.sort(key=lambda one: one.role != "mask")
+    return {"no mask": left[0].name} if left else {}
+
+
+def takes_mask(one: Parameter) -> bool:
+    """Whether a parameter is named like a mask, and is no flag or number.
+
+    >>> [takes_mask(Parameter(name, "", True)) for name in ("kv_mask", "attn_bias", "x")]
+    [True, True, False]
+    """
+    flag = isinstance(one.default, bool | int | float | str) or one.role == "causal"
+    named = one.role in ("mask", "padding") or re.search("mask|attn_bias|attention_bias", one.name)
+    return bool(named) and not flag
+
+
+def dropout_of(module: nn.Module | None) -> float:
+    """The largest dropout of a module's parts."""
+    parts = module.modules() if module is not None else ()
+    found = [m.p if isinstance(m, nn.Dropout) else getattr(m, "dropout", 0.0) for m in parts]
+    return max((float(p) for p in found if isinstance(p, int | float)), default=0.0)

@@ -1,0 +1,107 @@
+"""Which keys each query sees, in the axes and with the meaning that a call wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from .layout import laid_out
+from .roles import MASKS, role
+from .signature import Argument, Axis, Signature, SignatureError
+
+__all__ = ["by_letters", "forms_of", "handed", "is_mask", "masks_in", "per_query", "telling"]
+
+QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
+
+
+def is_mask(one: Argument) -> bool:
+    """Whether it says which keys are seen."""
+    return role(one) in MASKS
+
+
+def masks_in(signature: Signature) -> tuple[Argument, ...]:
+    """The masks of a call, those with a row for each query first.
+
+    Raises :class:`SignatureError` where it is not said what one means.
+    """
+    for one in signature.arrays:
+        if role(one) in ("mask", "padding"):
+            raise SignatureError(
+                f"wanted what True means in {one.name}: keep or hide, or add for "
+                "numbers that are added to the scores"
+            )
+    found = [one for one in signature.arrays if is_mask(one)]
+    return tuple(sorted(found, key=lambda one: not per_query(one)))
+
+
+def _places(axes: Sequence[Axis]) -> tuple[int | None, int]:
+    """Which axis is that of queries, if there is one, and which is that of keys."""
+    found = [k for k, axis in enumerate(axes) if {"r", "n"} & set(axis.letters)]
+    if not found or "n" not in axes[found[-1]].letters or len(found) > 2:
+        told = " ".join(map(str, axes))
+        raise SignatureError(f"wanted a mask with an axis of keys n, last of r and n, got {told}")
+    return (found[0] if len(found) == 2 else None), found[-1]
+
+
+def per_query(one: Argument) -> bool:
+    """Whether the mask has a row for each query, and not one for all."""
+    return _places(one.axes or ())[0] is not None
+
+
+def telling(one: Argument) -> bool:
+    """Whether a query sees, by this mask, only the tokens before it: written with one length."""
+    queries, _ = _places(one.axes or ())
+    return queries is not None and "n" in (one.axes or ())[queries].letters
+
+
+def by_letters(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """The axes with r for queries and n for keys, of code that knows one length."""
+    found = [k for k, axis in enumerate(axes) if "n" in axis.letters]
+    if len(found) < 2:
+        return tuple(axes)
+    return tuple(_renamed(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
+
+
+def _renamed(axis: Axis, old: str, new: str) -> Axis:
+    return Axis(tuple(
+        (factor, tuple(new if c == old else c for c in letters)) for factor, letters in axis.terms
+    ))  # fmt: skip
+
+
+def forms_of(one: Argument) -> tuple[str, ...]:
+    """What it takes: "bool", "float"."""
+    kinds = {"float" if kind == "add" else "bool" for kind in (role(one), one.also) if kind}
+    return tuple(form for form in ("bool", "float") if form in kinds)
+
+
+def handed(
+    seen: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
+) -> Tensor:
+    """Truth values (B, T, S) that are True where a key is seen, or numbers to add, as it is wanted.
+
+    ``least``: the number that hides a key.  Of a mask with one row for all queries it is the first.
+    """
+    kinds = (role(one), one.also)
+    if seen.dtype == torch.bool:
+        if "hide" in kinds:
+            seen = ~seen
+        elif "ones" in kinds:
+            seen = seen.long()
+        elif "keep" not in kinds:
+            seen = torch.zeros_like(seen, dtype=like.dtype).masked_fill(~seen, least)
+    axes = list(one.axes or ())
+    queries, keys = _places(axes)
+    axes[keys] = KEYS
+    x, here = seen[:, 0], tuple("Bn")
+    if queries is not None:
+        x, here, axes[queries] = seen, tuple("Brn"), QUERIES
+    if "B" not in one.letters:
+        x, here = x[0], here[1:]
+    elif x.shape[0] != lengths["B"]:
+        x = x.expand(lengths["B"], *x.shape[1:])
+    return laid_out(
+        x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]}
+    )  # fmt: skip

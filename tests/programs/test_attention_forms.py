@@ -1,0 +1,232 @@
+"""The call of attention and layers is guessed as a line that can be passed back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.numeric.probes.examine import examine
+from attnproof.numeric.programs.declared import DeclaredAttention
+from attnproof.numeric.programs.subjects import Attention, Subject
+from attnproof.programs.signature import SignatureError, parse
+from attnproof.programs.subject import adapted_as, subject_of
+from tests.numeric.adapting_code import plain
+
+from . import attention_calls as code
+
+sdpa = nn.functional.scaled_dot_product_attention
+THREE = "q: B H r D, k: B H n D, v: B H n D"
+ONE = "q: B H n D, k: B H n D, v: B H n D"
+Make = Callable[[], Any]
+LINES: dict[str, tuple[Make, str]] = {
+    "heads": (lambda: plain, f"{THREE}, mask: B 1 r n keep or add -> B H r D"),
+    "torch": (
+        lambda: sdpa,
+        ("query: B H r D, key: B G n D, value: B G n D, enable_gqa = True, "
+         "attn_mask: B 1 r n keep or add -> B H r D"),
+    ),
+    "a mask of keys": (
+        lambda: code.by_key, f"{THREE}, key_padding_mask: B n hide -> B H r D"),
+    "one length, causal": (lambda: code.causal, f"{ONE}, pad_mask: B 1 n n keep -> B H n D"),
+    "the same, True hides": (
+        lambda: code.causal_hides, f"{ONE}, pad_mask: B 1 n n hide -> B H n D"),
+    "a scale": (lambda: code.scaled, f"{THREE}, scale: scale -> B H r D"),
+    "heads in one axis": (
+        lambda: code.flattened,
+        "q: B r (H D), k: B n (H D), v: B n (H D), num_heads = H -> B r (H D)",
+    ),
+    "tokens": (
+        code.SelfAttention, "x: B n E, attention_mask: B n ones -> B n E"),
+    "tokens before rows": (
+        code.multihead,
+        "query: n B E, key: n B E, value: n B E, key_padding_mask: B n hide or add -> n B E, _",
+    ),
+    "a cache that is given back": (
+        code.GivesBack, "x: B n E -> B n E, _; step: x: B n E, cache -> B n E, cache"),
+    "a cache that is written to": (
+        code.WritesInPlace, "x: B n E -> B n E; step: x: B n E, cache = {} -> B n E"),
+    "a context": (code.Cross, "x: B n E, context: B n E tokens -> B n E"),
+    "an object with a field": (code.Model, "x: B n E -> {last_hidden_state: B n E}"),
+}  # fmt: skip
+
+
+def fields(subject: Subject) -> dict[str, Any]:
+    names = ("kind", "line", "heads", "groups", "width", "embed", "masks", "by_key", "true_hides",
+             "dropout", "given", "declared")  # fmt: skip
+    calls = ("hide", "step", "weights", "attend", "layer")
+    held = {name: getattr(subject, name, None) for name in names}
+    return held | {name: getattr(subject, name, None) is not None for name in calls}
+
+
+def output(subject: Subject) -> Tensor:
+    assert isinstance(subject, Attention)
+    generator = torch.Generator().manual_seed(3)
+    if subject.layer is not None:
+        return subject.layer(torch.randn(2, 5, subject.embed, generator=generator))
+    assert subject.attend is not None
+    q, k = (torch.randn(2, n, 5, 8, generator=generator) for n in (subject.heads, subject.groups))
+    return subject.attend(q, k, k.flip(-1))
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_the_line_that_is_guessed_gives_the_same_when_it_is_told(form: str) -> None:
+    make, line = LINES[form]
+    guessed = adapted_as(make(), kind="attention")
+    assert guessed.line == line == str(parse(line))
+    assert f"called as --call '{line}'" in guessed.adapted
+    told = subject_of(make(), line, "attention")
+    assert fields(told) == fields(guessed)
+    assert torch.equal(output(told), output(guessed))
+    assert guessed.make is not None
+    assert torch.equal(output(guessed.make()), output(guessed))
+
+
+MASKED = ("heads", "a mask of keys", "one length, causal", "the same, True hides")
+LAWS = ("hidden-keys-do-nothing", "mask-adds", "hidden-rows")
+
+
+@pytest.mark.parametrize("form", MASKED)
+def test_what_a_mask_means_is_seen_where_rows_are_causal_too(form: str) -> None:
+    make, line = LINES[form]
+    causal = DeclaredAttention(causal=True) if "pad_mask" in line else None
+    found = {one.law: one for one in examine(adapted_as(make(), declared=causal), laws=LAWS)}
+    assert found["hidden-keys-do-nothing"].verdict == "holds", found
+    other = line.replace(" hide", " keep") if "hide" in line else line.replace("keep", "hide")
+    other = other.replace(" or add", "")
+    wrong = adapted_as(make(), other, kind="attention", declared=causal)
+    told = {one.law: one for one in examine(wrong, laws=LAWS)}
+    assert told["hidden-keys-do-nothing"].verdict == "broken", other
+
+
+def test_a_mask_of_keys_that_leaks_is_seen() -> None:
+    def leaks(q: Tensor, k: Tensor, v: Tensor, kv_mask: Tensor | None = None) -> Tensor:
+        scores = q @ k.mT
+        kept = 1.0 if kv_mask is None else kv_mask[:, None, None]
+        return (scores * kept).softmax(-1) @ v
+
+    subject = adapted_as(leaks)
+    assert subject.line.endswith("kv_mask: B n keep -> B H r D")
+    (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
+    assert found.verdict == "broken"
+
+
+def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:
+    def on_queries(q: Tensor, k: Tensor, v: Tensor, q_mask: Tensor | None = None) -> Tensor:
+        out = plain(q, k, v)
+        return out if q_mask is None else out * q_mask[:, None, :, None]
+
+    subject = adapted_as(on_queries)
+    assert subject.given == {"no mask": "q_mask"}
+    (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
+    assert found.verdict == "not asked"
+    assert "what q_mask means is not known" in found.why
+    without = examine(adapted_as(code.first_tokens, order="tbhd"), laws=["hidden-keys-do-nothing"])
+    assert "the code takes no mask" in without[0].why
+
+
+def test_what_is_declared_causal_is_called_so() -> None:
+    subject = adapted_as(code.may_be_causal, declared=DeclaredAttention(causal=True))
+    assert subject.line == f"{THREE}, is_causal = True -> B H r D"
+    assert {one.verdict for one in examine(subject, laws=["causal", "alignment"])} == {"holds"}
+    assert "is_causal" not in adapted_as(code.may_be_causal).line
+
+
+STEPS = {
+    "given back": (code.GivesBack, LINES["a cache that is given back"][1]),
+    "written in place": (code.WritesInPlace, LINES["a cache that is written to"][1]),
+    "its own": (code.Keeps, "x: B n E, start_pos = p -> x; step: x: B n E, start_pos = p -> x"),
+    "on a line of its own": (code.GivesBack, "x: B n E -> x, _\nstep: x: B n E, cache -> x, cache"),
+}
+
+
+@pytest.mark.parametrize("form", STEPS)
+def test_code_is_fed_in_steps_as_it_is_told(form: str) -> None:
+    made, line = STEPS[form]
+    subject = subject_of(made, line, "attention")
+    assert isinstance(subject, Attention)
+    assert subject.step is not None
+    x = torch.randn(2, 6, subject.embed, generator=torch.Generator().manual_seed(1))
+    one, state = subject.step(x[:, :2], None)
+    two, _ = subject.step(x[:, 2:], state)
+    again, _ = subject.step(x[:, 2:], state)
+    assert torch.equal(two, again), "a state can be used twice"
+    torch.testing.assert_close(torch.cat((one, two), 1), subject.layer(x))  # type: ignore[misc]
+    (found,) = examine(subject, laws=["step-by-step"])
+    assert found.verdict == "holds"
+
+
+def test_a_row_that_sees_nothing_is_finite_where_softmax_is_taken_in_float32() -> None:
+    class Rounded(code.Projected):
+        """Attention that adds its mask, and takes the softmax in float32."""
+
+        def forward(self, x: Tensor, attention_mask: Tensor) -> Any:
+            q, k, v = self.project(x).chunk(3, -1)
+            return (q @ k.mT + attention_mask[:, 0]).softmax(-1, torch.float32).to(v) @ v
+
+    line = "x: B n E, attention_mask: B 1 n n add -> x"
+    subject = subject_of(Rounded(), line, "attention")
+    assert isinstance(subject, Attention)
+    assert subject.hide is not None
+    assert subject.module is not None
+    subject.module.double()
+    x, keep = torch.randn(1, 4, 12, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
+    keep[:, :2] = False
+    assert torch.isfinite(subject.hide(x, keep)).all()
+
+
+def test_steps_that_forget_are_found() -> None:
+    line = LINES["a cache that is given back"][1]
+    (found,) = examine(subject_of(code.Forgets, line), laws=["step-by-step"])
+    assert found.verdict == "broken"
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (code.first_tokens, "q: r B H D, k: n B H D, v: n B H D -> r B H D"),
+        (code.OfImages, "x: B E h w -> x"),
+        (code.Cross, "x: B n E, context: B m E tokens -> x"),
+        (sdpa, THREE.replace("q:", "query:").replace("k:", "key:").replace("v:", "value:")
+         + ", scale = 0.25, is_causal = True -> B H r D"),
+    ],
+)  # fmt: skip
+def test_what_is_told_and_not_guessed(made: Any, line: str) -> None:
+    found = subject_of(made, line, "attention")
+    assert found.line == str(parse(line))
+    out = output(found)
+    assert torch.isfinite(out).all()
+    assert torch.equal(out, output(found))
+
+
+REFUSED: dict[str, tuple[Any, str, str]] = {
+    "a state before the step": (code.GivesBack, "x: B n E, cache -> x, _", "stands behind step:"),
+    "a step without a state": (
+        code.by_key, "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",
+        "is no module with state of its own"),
+    "an object of no such name": (
+        code.GivesBack, "x: B n E -> x, _; step: x: B n E, cache = NoCache() -> x, _",
+        r"wanted NoCache\(\) beside"),
+    "a step that raises": (
+        code.GivesBack, "x: B n E -> x, _; step: x: B n E, cache = {} -> x, _", "called as step"),
+    "a mask without keys": (
+        code.by_key, f"{THREE}, key_padding_mask: B r hide -> B H r D", "with an axis of keys n"),
+    "a mask that says nothing": (
+        plain, f"{THREE}, mask: B 1 r n -> B H r D", "what True means in mask: keep or hide"),
+    "two kinds that are one": (
+        plain, f"{THREE}, mask: B 1 r n keep or keep -> B H r D", "wanted two kinds"),
+    "queries of no length": (
+        plain, "q: B H D, k: B H n D, v: B H n D -> q", "wanted queries of length r"),
+    "an array that is nothing": (
+        code.scaled, f"{THREE}, scale: H r -> B H r D", "what scale is"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_call_that_does_not_fit_is_told(name: str) -> None:
+    made, line, why = REFUSED[name]
+    with pytest.raises(SignatureError, match=why):
+        subject_of(made, line, "attention")
