@@ -20,7 +20,7 @@ from rich.table import Table
 
 from attnproof import Encoding, EncodingLaw, natural, positive, real
 from attnproof.laws import LAWS
-from attnproof.numeric.programs.adapting import adapt
+from attnproof.programs.subject import adapted_as
 from attnproof.numeric.traced import prove
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
@@ -157,7 +157,7 @@ def _cases() -> Iterator[Case]:
     for kind in KINDS:
         for law in LAWS:
             yield kind.id(), law.id, partial(_celled, kind, law)
-    code = adapt(_long, kind="attention")
+    code = adapted_as(_long, kind="attention")
     yield "program", "every proof of its graph", lambda limit: " ".join(
         f"{one.law} {one.verdict} {one.seconds:.1f};"
         for one in prove(code, (), None, limit).findings

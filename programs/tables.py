@@ -67,14 +67,14 @@ def tables(
     if not wanted:
         yield "", None
         return
+    if signature.source is not None:
+        yield str(signature.source), made_by(code, signature.source, width, then=then)
+        return
     wide = {_channels(one).size(lengths_of(signature, D=width)) for one in wanted if one.axes}
     if wide not in ({width}, {width // 2}):
         raise SignatureError(
             f"wanted tables with D or D/2 numbers for each position, got {signature}"
         )
-    if signature.source is not None:
-        yield str(signature.source), made_by(code, signature.source, width, then=then)
-        return
 
     def angles(positions: Tensor) -> Tensor:
         ladder = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)

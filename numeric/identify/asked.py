@@ -23,6 +23,7 @@ from ..programs.subjects import Bias, Rotary, Subject
 
 __all__ = ["channel_order", "no_formula", "plain_of"]
 
+MOST_KEYS = 300  # that are put into a cache
 UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
 
 
@@ -44,6 +45,8 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _whole_past(declared)
     if formula.id == "order-of-keys" and not named:
         return _run(no_order, subject)
+    if formula.id == "cache-keeps-its-positions":
+        return _run(_none_went, subject)
     if formula.id == "rows-sum-to-one":
         return _run(no_softmax, subject)
     if formula.id == "equal-axes-are-one":
@@ -51,6 +54,13 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "shift-of-scores":
         return _run(no_multiple, subject) or _run(no_softmax, subject)
     return ""
+
+
+def _none_went(subject: Any, draw: Draw) -> str:
+    """Why a cache shows nothing: as many keys as are tried fit into it."""
+    kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
+    went = kept.shape[2] < MOST_KEYS
+    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none went"
 
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,9 +24,8 @@ from .no_adapter import NoAdapter
 from .running import CodeFault, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 
-__all__ = ["ADAPTERS", "NoAdapter", "OtherKind", "adapt", "require_settings"]
+__all__ = ["NoAdapter", "OtherKind", "adapt", "require_settings"]
 
-ADAPTERS: dict[str, Callable[[Code], Subject]] = {}  # every kind is called by forms
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
     "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"
@@ -46,7 +46,7 @@ def adapt(
     kind: str | None = None,
     declared: Declared | None = None,
     name: str = "",
-    forms: Mapping[str, Callable[[Code], Subject]] | None = None,
+    forms: Mapping[str, Callable[[Code], Subject]] = MappingProxyType({}),
     **more: Any,
 ) -> Subject:
     """What the laws call, made of a function, a module, a class, a config, a factory or a subject.
@@ -54,14 +54,15 @@ def adapt(
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given it is
     what is declared, or what the names say, or the first whose calls work.  ``more``: the options
     of `Options` (``order="bthd"``, ``width=64``, ``table=..``, ``arguments={..}``), and fields of
-    the subject (``axes=2``, ``shift=..``), which are set.  ``forms``: adapters of kinds that come
-    before those here.
+    the subject (``axes=2``, ``shift=..``), which are set.  ``forms``: for each kind that is tried
+    what guesses its call; a subject needs none.
 
     Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
     ``CodeFault`` where it does not end.
 
-    >>> adapt(lambda x, positions: x * positions[:, None, :, None], "rotary").kind
-    'rotary'
+    >>> from .subjects import Layer
+    >>> adapt(Layer(name="f", call=lambda x: x, embed=4), name="same").name
+    'same'
     """
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}")
@@ -76,7 +77,7 @@ def adapt(
         torch.random.fork_rng(devices=[]), torch.no_grad(), limited(SECONDS),
     ):  # fmt: skip
         seeded(0)
-        subject = _adapted(thing, likely, name, options, forms or {})
+        subject = _adapted(thing, likely, name, options, forms)
     if kind is not None and kind != subject.kind:
         raise OtherKind(f"{subject.name} is {subject.kind} code, and {kind} code was asked for")
     changed = dict(set_later)
@@ -186,22 +187,6 @@ def resolved(
     return (thing, settings) if made is thing else resolved(made, kind, settings)
 
 
-def _fitted(
-    kind: str, code: Code, forms: Mapping[str, Callable[[Code], Subject]]
-) -> Subject:
-    if kind in forms:
-        try:
-            return forms[kind](code)
-        except Ambiguous:
-            raise
-        except DoesNotFit:
-            if kind not in ADAPTERS:
-                raise
-    if kind not in ADAPTERS:
-        raise DoesNotFit(f"how {kind} code is called is guessed by attnproof.programs")
-    return ADAPTERS[kind](code)
-
-
 def _name(thing: Any, name: str) -> str:
     return name or getattr(thing, "__name__", "") or type(thing).__name__
 
@@ -212,8 +197,10 @@ def _first(
     tried: dict[str, str] = {}
     named = _named(code)
     for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
+        if one not in forms:
+            continue
         try:
-            subject = _fitted(one, code, forms)
+            subject = forms[one](code)
         except CodeFault:
             raise
         except DoesNotFit as error:

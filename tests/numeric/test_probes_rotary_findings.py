@@ -221,3 +221,13 @@ def test_exponents_may_be_counted_over_the_whole_head_and_not_as_one_likes() -> 
     assert verdict("follows-its-arguments", over_the_head(1.0)).verdict == "holds"
     assert verdict("follows-its-arguments", over_the_head(2.0)).verdict == "holds"  # over the part
     assert verdict("follows-its-arguments", over_the_head(3.0)).verdict == "broken"
+
+
+def test_a_cache_from_which_nothing_goes_shows_nothing() -> None:
+    def all_kept(raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        at = torch.arange(raw.shape[2])
+        return half(OMEGA)(raw, at[None].expand(len(raw), -1)), raw, at
+
+    seen = verdict("cache-keeps-its-positions", code(half(OMEGA), evict=all_kept))
+    assert seen.verdict in ("undecided", "not asked")
+    assert "300 keys fit into the cache" in seen.why
