@@ -30,9 +30,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import parse
 from attnproof.numeric.threads import one_thread
-from attnproof.numeric.traced import prove
+from attnproof.programs.declared import parse
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 from benchmarks.code_mutants import mutants
 from benchmarks.reference_programs import REFERENCES, SOURCE, Reference

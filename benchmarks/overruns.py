@@ -20,8 +20,8 @@ from rich.table import Table
 
 from attnproof import Encoding, EncodingLaw, natural, positive, real
 from attnproof.laws import LAWS
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
-from attnproof.numeric.traced import prove
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, at_least, equal

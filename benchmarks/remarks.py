@@ -24,8 +24,8 @@ from typing import Any
 
 import torch
 
-from attnproof.numeric.identify import identify
-from attnproof.numeric.identify.remarks import remarks_on
+from attnproof.programs.identify import identify
+from attnproof.programs.identify.remarks import remarks_on
 from attnproof.programs.subject import adapted_as
 
 SECONDS = 15  # of one class or function: built, called and read

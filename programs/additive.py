@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import sizes_of
-from ..numeric.programs.subjects import Additive
+from .adapters.code import Code
+from .adapters.roles import sizes_of
 from .layout import laid_out, read_back
 from .roles import SIZES, TURNED, common, lengths_of, raised, result_axes, returned, role, runs
 from .signature import Argument, Signature, SignatureError
+from .subjects import Additive
 
 __all__ = ["additive", "feature_of", "widths"]
 

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import Parameter, parameters
-from ..numeric.programs.subjects import Attention
+from .adapters.code import Code
+from .adapters.roles import Parameter, parameters
 from .layout import laid_out, read_back
 from .masks import by_letters, forms_of, handed, masks_in, per_query
 from .program import Program
 from .roles import SIZES, common, lengths_of, result_axes, returned, role
 from .signature import Argument, Axis, Signature, SignatureError
+from .subjects import Attention
 
 __all__ = ["OnHeads", "dropout_of", "masks_given", "on_heads", "spare", "takes_mask"]
 

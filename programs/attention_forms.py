@@ -18,11 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..numeric.programs.adapters.code import Code, DoesNotFit
-from ..numeric.programs.adapters.roles import Parameter, order_in, parameters
-from ..numeric.programs.adapters.sources import alike
-from ..numeric.programs.adapters.transformers import sections_of
-from ..numeric.programs.subjects import Attention, Layer
+from .adapters.code import Code, DoesNotFit
+from .adapters.roles import Parameter, order_in, parameters
+from .adapters.sources import alike
+from .adapters.transformers import sections_of
 from .attention import OnHeads, on_heads, takes_mask
 from .fitting import Fit, best, fitting
 from .masks import is_mask
@@ -31,6 +30,7 @@ from .roles import MASKS as KINDS_OF_MASKS
 from .roles import SIZES, TURNED, raised, role
 from .signature import Signature, parse
 from .states import stepping
+from .subjects import Attention, Layer
 from .tables import beside
 from .tokens import OnTokens, attention, layer, widths_of_tokens
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from ..numeric.programs.adapters.code import DoesNotFit, Options
-from ..numeric.programs.adapters.roles import Parameter, parameters
-from ..numeric.programs.adapters.sources import alike
+from .adapters.code import DoesNotFit, Options
+from .adapters.roles import Parameter, parameters
+from .adapters.sources import alike
 
 __all__ = ["HEADS", "SIZES", "built_words", "settings_for", "tried"]
 
@@ -200,7 +200,7 @@ def _config(annotation: Any, cls: Any, options: Options, space: Mapping[str, Any
     if not inspect.isclass(annotation):
         raise DoesNotFit(f"{cls.__name__} wants a config, and no class of configs stands beside it")
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
-        from ..numeric.programs.adapters.transformers import small_config
+        from .adapters.transformers import small_config
 
         return small_config(annotation, cls)
     return annotation(**settings_for(annotation, dataclasses.replace(options, settings={}), space))

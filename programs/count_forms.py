@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ..numeric.programs.adapters.code import Ambiguous, Code, DoesNotFit
-from ..numeric.programs.adapters.roles import Parameter, order_in, parameters
-from ..numeric.programs.subjects import Additive, Bias, Mask
+from .adapters.code import Ambiguous, Code, DoesNotFit
+from .adapters.roles import Parameter, order_in, parameters
 from .additive import additive, widths
 from .counts import bias, heads_of, mask, plain_arrays, table_of_window
 from .fitting import Fit, best, fitting, short
 from .roles import raised, role, runs, said
 from .signature import Signature, parse
+from .subjects import Additive, Bias, Mask
 
 __all__ = ["fit_additive", "fit_bias", "fit_mask"]
 

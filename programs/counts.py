@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import sizes_of
-from ..numeric.programs.subjects import Bias, Mask
+from .adapters.code import Code
+from .adapters.roles import sizes_of
 from .layout import read_back
 from .roles import SIZES, common, lengths_of, result_axes, returned, runs
 from .signature import Axis, Signature, SignatureError, parse
+from .subjects import Bias, Mask
 
 __all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of", "table_of_window"]
 

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from ..numeric.programs.adapters.code import Ambiguous, Code, DoesNotFit
-from ..numeric.programs.adapters.roles import role_of
+from .adapters.code import Ambiguous, Code, DoesNotFit
+from .adapters.roles import role_of
 from .program import Program
 from .roles import raised, role
 from .signature import Signature

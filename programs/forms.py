@@ -18,13 +18,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..numeric.programs.adapters.building import code_of, method_of
-from ..numeric.programs.adapters.code import Code, DoesNotFit, Options
-from ..numeric.programs.adapters.roles import order_in, parameters
-from ..numeric.programs.subjects import Rotary
+from .adapters.building import code_of, method_of
+from .adapters.code import Code, DoesNotFit, Options
+from .adapters.roles import order_in, parameters
 from .fitting import Fit, best, expanded, fitting, short, takes
 from .rotary import START, Turning, as_rotary, ended, sized, way_of
 from .signature import parse
+from .subjects import Rotary
 from .tables import (
     APPLIES,
     makes_tables,

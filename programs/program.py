@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..numeric.programs.adapters.code import DoesNotFit
-from ..numeric.programs.adapters.roles import parameters
+from .adapters.code import DoesNotFit
+from .adapters.roles import parameters
 from .signature import Argument, Signature, SignatureError, State, parse
 
 __all__ = ["Program", "program"]

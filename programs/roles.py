@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..numeric.programs.adapters.building import method_of
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import role_of
-from ..numeric.programs.running import fault_in
-from ..numeric.programs.subjects import Subject
+from .adapters.building import method_of
+from .adapters.code import Code
+from .adapters.roles import role_of
 from .constructors import built_words
 from .program import Program
+from .running import fault_in
 from .signature import Argument, Axis, Signature, SignatureError
+from .subjects import Subject
 
 __all__ = [
     "MASKS",

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..numeric.programs.adapters.axes import turning
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.placing import at_offsets, at_start
-from ..numeric.programs.subjects import Rotary
+from .adapters.axes import turning
+from .adapters.code import Code
+from .adapters.placing import at_offsets, at_start
 from .layout import labels, laid_out, read_back
 from .program import Program
 from .roles import (
@@ -28,6 +27,7 @@ from .roles import (
     role,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
+from .subjects import Rotary
 from .tables import Made, beside, made_by, many, table_widths, tables, widths_of
 
 __all__ = ["START", "Turning", "as_rotary", "ended", "heads_beside", "rotary", "sized", "way_of"]

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from ..numeric.programs.adapters.building import code_of
-from ..numeric.programs.adapters.code import Ambiguous, Code, Options
-from ..numeric.programs.adapting import WORDS, adapt, require_settings, resolved
-from ..numeric.programs.declared import Declared, sizes_declared
-from ..numeric.programs.subjects import KINDS, Subject
 from . import attention_forms, forms
+from .adapters.building import code_of
+from .adapters.code import Ambiguous, Code, Options
+from .adapting import WORDS, adapt, require_settings, resolved
 from .additive import additive
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, mask
+from .declared import Declared, sizes_declared
 from .program import Program
 from .roles import MASKS, PLACES, TABLES, TURNED, role, said
 from .rotary import START, rotary
 from .signature import Signature, SignatureError, parse
+from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
 __all__ = ["adapted_as", "kind_of", "subject_of"]
@@ -50,7 +50,7 @@ def subject_of(
 
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given the
     signature says which.  ``options`` are those of
-    :class:`~attnproof.numeric.programs.adapters.code.Options`, such as ``width`` and ``settings``.
+    :class:`~attnproof.programs.adapters.code.Options`, such as ``width`` and ``settings``.
 
     Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take.
 
@@ -84,7 +84,7 @@ def adapted_as(
     """What the laws call: by its signature, if one is told; else as it can be called.
 
     A :class:`Program` has its signature with it.  The rest is that of
-    :func:`~attnproof.numeric.programs.adapting.adapt`, which raises what it
+    :func:`~attnproof.programs.adapting.adapt`, which raises what it
     does; and :class:`SignatureError`.
     """
     signature: str | Signature = call

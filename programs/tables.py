@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..numeric.programs.adapters.axes import held
-from ..numeric.programs.adapters.building import code_of
-from ..numeric.programs.adapters.code import Code, DoesNotFit, Options
-from ..numeric.programs.adapters.roles import Parameter, parameters, sizes_of
-from ..numeric.programs.adapters.transformers import sections_of
+from .adapters.axes import held
+from .adapters.building import code_of
+from .adapters.code import Code, DoesNotFit, Options
+from .adapters.roles import Parameter, parameters, sizes_of
+from .adapters.transformers import sections_of
 from .fitting import short
 from .layout import labels, laid_out, read_back
 from .program import Program

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..numeric.programs.adapters.code import Code
-from ..numeric.programs.adapters.roles import parameters, sizes_of
-from ..numeric.programs.declared import DeclaredAttention
-from ..numeric.programs.subjects import Attention, Layer
+from .adapters.code import Code
+from .adapters.roles import parameters, sizes_of
 from .attention import dropout_of, masks_given, on_heads, spare
+from .declared import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, telling
 from .program import Program
@@ -34,6 +33,7 @@ from .roles import (
 from .rotary import Turning
 from .signature import Argument, Signature, SignatureError
 from .states import stepping
+from .subjects import Attention, Layer
 from .tables import tables
 
 __all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]

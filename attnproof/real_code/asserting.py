@@ -23,7 +23,7 @@ from .listening import AT_WORK
 if TYPE_CHECKING:
     import torch
 
-    from ..numeric.programs.declared import Declared
+    from ..programs.declared import Declared
     from .records import CodeRecord, LawOfCodeRecord
 
 __all__ = [
@@ -74,8 +74,8 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..numeric.programs.declared import parse, require_sound
-    from ..numeric.programs.settings import given_back
+    from ..programs.declared import parse, require_sound
+    from ..programs.settings import given_back
     from ..programs.subject import adapted_as
     from .checking import look
     from .collecting import Collected

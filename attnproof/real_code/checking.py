@@ -8,7 +8,7 @@ event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
 begins      leg, law (empty where a leg looks at all laws at once)
-found       finding, as :class:`~attnproof.numeric.programs.finding.Finding` has it
+found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
 identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; told by a process of its own at its end)
@@ -28,16 +28,16 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..numeric.programs.finding import Finding, Seen
-from ..numeric.programs.running import fault_in
+from ..programs.finding import Finding, Seen
+from ..programs.running import fault_in
 from ..theorems.laws import laws_of
 from .given import settings_of
 from .plain import number, plain, raised
 
 if TYPE_CHECKING:
-    from ..numeric.programs.identity import Identity
-    from ..numeric.programs.subjects import Subject
-    from ..numeric.traced import Traced
+    from ..programs.identity import Identity
+    from ..programs.prove import Traced
+    from ..programs.subjects import Subject
     from .asked import Asked
 
 __all__ = ["Event", "Tell", "adapted", "look"]
@@ -53,7 +53,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
     is another, ``NoSetting``, or what the code raises.
     """
-    from ..numeric.programs.declared import declares, parse
+    from ..programs.declared import declares, parse
     from ..programs.subject import adapted_as
 
     declared = parse(asked.declared) if asked.declared else None
@@ -72,7 +72,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
     """Look at the code on the legs that are asked for; ``thing`` is what was adapted."""
-    from ..numeric.programs.settings import given_back
+    from ..programs.settings import given_back
 
     legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
         "measured": _measured, "identity": partial(_identity, thing), "exact": _exact,
@@ -95,7 +95,7 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
     """Tell an event; what is found of a mask that was given says so."""
-    from ..numeric.programs.given import under
+    from ..programs.given import under
 
     if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
         finding = event["finding"]
@@ -109,9 +109,9 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
     import torch
 
     from ..numeric.devices import chosen
-    from ..numeric.probes.base import FINITE, Draw
-    from ..numeric.probes.examine import examine
-    from ..numeric.programs.settings import given_back
+    from ..programs.measure.base import FINITE, Draw
+    from ..programs.measure.examine import examine
+    from ..programs.settings import given_back
 
     where = str(chosen(asked.device))
     for name in asked.dtypes:
@@ -130,7 +130,7 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
 
 def _exact(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The same code on numbers of a finite field, law by law."""
-    from ..numeric.duck import exact
+    from ..programs.exact import exact
 
     for law in _laws(subject, asked):
         find = partial(exact, subject, (law,), asked.seed)
@@ -141,7 +141,7 @@ def _law(
     subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
     find: Callable[[], Iterable[Finding]],
 ) -> None:  # fmt: skip
-    from ..numeric.programs.settings import given_back
+    from ..programs.settings import given_back
 
     tell({"event": "begins", "leg": leg, "law": law})
     start = perf_counter()
@@ -162,7 +162,7 @@ def _law(
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The proofs about the graph of operations; it is traced once for all laws."""
-    from ..numeric.traced import prove
+    from ..programs.prove import prove
 
     tell({"event": "begins", "leg": "traced", "law": ""})
     told: list[Finding] = []
@@ -187,9 +187,9 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     import torch
 
     from ..numeric.devices import chosen
-    from ..numeric.identify import identify
-    from ..numeric.identify.remarks import remarks_on
-    from ..numeric.probes.base import Draw
+    from ..programs.identify import identify
+    from ..programs.identify.remarks import remarks_on
+    from ..programs.measure.base import Draw
 
     tell({"event": "begins", "leg": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..numeric.programs.declared_laws import Compared, compared_by
+from ..programs.declared_laws import Compared, compared_by
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from .asked import Asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..numeric.programs.finding import NOT_MEASURED, UNLIKE
+from ..programs.finding import NOT_MEASURED, UNLIKE
 from ..symbolic.verdict_line import Condition, clauses, verdict_line
 from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, LawVerdict
 

@@ -196,7 +196,7 @@ def _asked(
     if kind:
         require_known([kind], KINDS, "a kind of code", ", ".join(KINDS))
     if declare:
-        from ..numeric.programs.declared import declares, parse
+        from ..programs.declared import declares, parse
 
         try:
             parse(declare)

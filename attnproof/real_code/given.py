@@ -18,7 +18,7 @@ from .asked import DTYPES, LEGS, SAME
 if TYPE_CHECKING:
     import torch
 
-    from ..numeric.programs.declared import Declared
+    from ..programs.declared import Declared
 
 __all__ = [
     "as_written", "file_of", "known_dtype", "known_laws", "known_legs", "known_seed", "settings_of",
@@ -109,7 +109,7 @@ def as_written(declared: str | Declared) -> str:
         return declared
     from dataclasses import fields
 
-    from ..numeric.programs.declared import DECLARED
+    from ..programs.declared import DECLARED
 
     word = next(name for name, kind in DECLARED.items() if isinstance(declared, kind))
     parts = []

@@ -104,8 +104,8 @@ def _fits(thing: Any) -> bool:
     """Whether it is something that code can be: what can be called, a config, or a subject."""
     if callable(thing):
         return True
-    from ..numeric.programs.adapters.transformers import is_config
-    from ..numeric.programs.subjects import Subject
+    from ..programs.adapters.transformers import is_config
+    from ..programs.subjects import Subject
 
     return isinstance(thing, Subject) or is_config(thing)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..faults import FAULT, internal_errors
-from ..numeric.programs.finding import UNLIKE
+from ..programs.finding import UNLIKE
 from .records import CodeRecord, LawOfCodeRecord, LawVerdict, PartRecord, SeenRecord
 
 if TYPE_CHECKING:

@@ -61,9 +61,9 @@ def _look(asked: Asked, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
-    from ..numeric.programs.adapters.code import NoSetting
-    from ..numeric.programs.adapting import NoAdapter, OtherKind
-    from ..numeric.programs.running import CodeFault
+    from ..programs.adapters.code import NoSetting
+    from ..programs.adapting import NoAdapter, OtherKind
+    from ..programs.running import CodeFault
     from ..programs.signature import SignatureError
     from .checking import adapted, look
     from .loading import CannotLoad, load

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from attnproof.numeric.programs.subjects import Layer, Rotary, Subject
+from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import DeclaredAttention, DeclaredRotary
-from attnproof.numeric.programs.subjects import Attention, Rotary, Subject
+from attnproof.programs.declared import DeclaredAttention, DeclaredRotary
+from attnproof.programs.subjects import Attention, Rotary, Subject
 
 __all__ = ["PACKAGES", "subjects"]
 

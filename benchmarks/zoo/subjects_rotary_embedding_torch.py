@@ -9,8 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredAttention, DeclaredRotary
-from attnproof.numeric.programs.subjects import Attention, Rotary, Subject
+from attnproof.programs.declared import DeclaredAttention, DeclaredRotary
+from attnproof.programs.subjects import Attention, Rotary, Subject
 
 from .placed import at_places, in_runs
 

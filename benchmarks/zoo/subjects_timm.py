@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import (
+from attnproof.programs.declared import (
     DeclaredAdditive,
     DeclaredAttention,
     DeclaredRotary,
 )
-from attnproof.numeric.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 
 from .placed import at_places
 

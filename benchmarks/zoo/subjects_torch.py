@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 from torch.utils._python_dispatch import _disable_current_modes
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention, Mask, Subject
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.subjects import Attention, Mask, Subject
 
 from .examining import Maker
 

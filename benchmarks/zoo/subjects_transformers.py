@@ -10,9 +10,9 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from attnproof.numeric.programs.adapters.transformers import the_class
-from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.adapters.transformers import the_class
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Subject
 
 from .examining import Maker
 from .same_code import by_source

@@ -10,13 +10,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import (
+from attnproof.programs.declared import (
     DeclaredAdditive,
     DeclaredAttention,
     DeclaredBias,
     DeclaredRotary,
 )
-from attnproof.numeric.programs.subjects import Additive, Attention, Bias, Rotary, Subject
+from attnproof.programs.subjects import Additive, Attention, Bias, Rotary, Subject
 
 __all__ = ["PACKAGES", "subjects"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention, Subject
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.subjects import Attention, Subject
 
 __all__ = ["models"]
 

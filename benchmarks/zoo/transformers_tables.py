@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredAdditive, DeclaredBias
-from attnproof.numeric.programs.subjects import Additive, Bias, Subject
+from attnproof.programs.declared import DeclaredAdditive, DeclaredBias
+from attnproof.programs.subjects import Additive, Bias, Subject
 
 __all__ = ["tables"]
 

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredAdditive
-from attnproof.numeric.programs.subjects import Additive
+from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.subjects import Additive
 
 from .corpus import bug
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention, Mask
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.subjects import Attention, Mask
 
 EMBED, HEADS, GROUPS = 24, 4, 2
 M = TypeVar("M", bound=nn.Module)

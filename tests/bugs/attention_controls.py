@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import DeclaredAttention, DeclaredBias
-from attnproof.numeric.programs.subjects import Attention, Bias, Mask
+from attnproof.programs.declared import DeclaredAttention, DeclaredBias
+from attnproof.programs.subjects import Attention, Bias, Mask
 
 from .attention_code import Eager, attention
 from .bias_code import Alibi, alibi, biased, published_slopes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
 from .plain_rotary import AxesRope, Rope, plain_half, rotary

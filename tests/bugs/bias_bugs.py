@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.subjects import Attention, Bias
+from attnproof.programs.subjects import Attention, Bias
 
 from .attention_code import EMBED, HEADS, layered
 from .bias_code import (

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredBias
-from attnproof.numeric.programs.subjects import Bias
+from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.subjects import Bias
 
 from .attention_code import HEADS, AttentionLayer, Cache
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Attention, Mask
+from attnproof.programs.subjects import Attention, Mask
 
 from .attention_code import AttentionLayer, Cache, Eager, attention, causal_mask, layered
 from .bias_code import AlibiLayer

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.subjects import Subject
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected

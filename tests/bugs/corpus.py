@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
-from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.subjects import Subject
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
 __all__ = ["PUBLIC", "Bug", "Control", "Make", "all_bugs", "all_controls", "bug", "control"]

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import DeclaredRotary
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
 from .plain_rotary import BASE, Rope, SectionedRope, ladder, llama3, plain_half, rotary

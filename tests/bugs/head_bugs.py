@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.subjects import Attention
 
 from .attention_code import EMBED, HEADS, AttentionLayer, Cache, Eager, attention, layered, seeded
 from .corpus import bug

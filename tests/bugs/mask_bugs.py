@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.numeric.programs.subjects import Attention, Mask
+from attnproof.programs.subjects import Attention, Mask
 
 from .attention_code import HEADS, AttentionLayer, Cache, Eager, attention, causal_mask, layered
 from .corpus import bug

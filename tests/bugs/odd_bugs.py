@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnproof.numeric.programs.declared import DeclaredRotary
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
 from .plain_rotary import Rope, rotary

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.subjects import Attention
 
 from .plain_rotary import Rope
 

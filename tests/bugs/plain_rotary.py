@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.declared import DeclaredRotary
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.subjects import Rotary
 
 BASE = 10000.0
 

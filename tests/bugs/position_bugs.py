@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.declared import DeclaredBias
-from attnproof.numeric.programs.subjects import Attention, Bias, Rotary
+from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.subjects import Attention, Bias, Rotary
 
 from .corpus import bug
 from .plain_attention import CachedAttention, State, attention

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Additive, Attention, Rotary
+from attnproof.programs.subjects import Additive, Attention, Rotary
 
 from .additive_bugs import TwoHalves, additive
 from .corpus import control

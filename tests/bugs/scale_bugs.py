@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.subjects import Attention
 
 from .attention_code import EMBED, Eager, attention
 from .corpus import bug

@@ -13,9 +13,9 @@ from time import perf_counter
 
 import torch
 
-from attnproof.numeric.probes.base import Draw
-from attnproof.numeric.probes.examine import examine
-from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.measure.base import Draw
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import Subject
 
 from .corpus import all_bugs, all_controls
 

@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.subjects import Attention
 
 from .attention_code import Eager, attention
 from .corpus import bug

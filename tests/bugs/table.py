@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from attnproof.numeric.probes.base import Draw
-from attnproof.numeric.probes.examine import examine
-from attnproof.numeric.programs.finding import Finding
-from attnproof.numeric.programs.subjects import Subject
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.base import Draw
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import Subject
 
 from .corpus import Bug, Control, all_bugs, all_controls
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.probes.examine import examine
 from attnproof.numeric.threads import one_thread
+from attnproof.programs.measure.examine import examine
 
 from .corpus import Bug, Control, Make, all_bugs, all_controls
 from .table import DRAW, asked, found

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from attnproof.numeric.identify import identify
-from attnproof.numeric.identify.remarks import Remark, remarks_on
 from attnproof.numeric.threads import one_thread
+from attnproof.programs.identify import identify
+from attnproof.programs.identify.remarks import Remark, remarks_on
 
 from .caught import undeclared
 from .corpus import Bug, Control, Make, all_bugs, all_controls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.subjects import Attention
 
 from .attention_code import Dropping, layered
 from .corpus import bug

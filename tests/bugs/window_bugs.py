@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.subjects import Attention
 
 from .attention_code import AttentionLayer, Eager, attention, layered, said
 from .corpus import bug

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.programs.finding import Finding, Seen
-from attnproof.numeric.programs.identity import Identity, Part
+from attnproof.programs.finding import Finding, Seen
+from attnproof.programs.identity import Identity, Part
 
 CODE = '''
 import ctypes

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof import testing
-from attnproof.numeric.programs.declared import DeclaredRotary
+from attnproof.programs.declared import DeclaredRotary
 from attnproof.real_code.given import as_written, target_of
 from attnproof.real_code.listening import AT_WORK, Run
 from attnproof.testing import (

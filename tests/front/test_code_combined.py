@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.finding import UNLIKE
-from attnproof.numeric.programs.subjects import Attention
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.finding import UNLIKE
+from attnproof.programs.subjects import Attention
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.combining import combined
@@ -109,7 +109,7 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
 
 
 def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnproof.numeric import traced
+    from attnproof.programs import prove as traced
 
     seconds: list[float] = []
 

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from attnproof.numeric.programs.identity import Identity, Part
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.identity import Identity, Part
+from attnproof.programs.subjects import Rotary
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.cli import main
-from attnproof.numeric.programs.declared import DECLARED
-from attnproof.numeric.programs.declared_laws import COMPARED, compared_by
+from attnproof.programs.declared import DECLARED
+from attnproof.programs.declared_laws import COMPARED, compared_by
 from attnproof.real_code.asserting import CodeBreaksLaw
 from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import (

@@ -182,9 +182,9 @@ def turn(x: Any, p: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "leg"),
     [
-        ("numeric/probes/sides.py", "measured"),
-        ("numeric/duck/laws.py", "exact"),
-        ("numeric/traced/proofs.py", "traced"),
+        ("programs/measure/sides.py", "measured"),
+        ("programs/exact/laws.py", "exact"),
+        ("programs/prove/proofs.py", "traced"),
     ],
 )
 def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
@@ -192,9 +192,9 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 ) -> None:
     from dataclasses import replace
 
-    from attnproof.numeric.duck import asking
-    from attnproof.numeric.probes import base, examine
-    from attnproof.numeric.traced import proofs
+    from attnproof.programs.exact import asking
+    from attnproof.programs.measure import base, examine
+    from attnproof.programs.prove import proofs
     from attnproof.real_code.words import exit_code as of_code
     from attnproof.real_code.words import outcome_told
     from attnproof.testing import check_rotary
@@ -202,7 +202,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     wrong = planted(place)
     if leg == "measured":
         for module in examine.MODULES:
-            import_module(f"attnproof.numeric.probes.{module}")
+            import_module(f"attnproof.programs.measure.{module}")
         probes = [replace(one, look=wrong) if one.law == "norm" else one for one in base.PROBES]
         monkeypatch.setattr(examine, "PROBES", probes)
     elif leg == "exact":
@@ -222,7 +222,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 
 
 def test_what_the_code_raises_is_not_ours() -> None:
-    from attnproof.numeric.programs.subjects import Rotary
+    from attnproof.programs.subjects import Rotary
     from attnproof.testing import check_rotary
 
     def failing(*_: Any) -> Any:
@@ -236,11 +236,11 @@ def test_what_the_code_raises_is_not_ours() -> None:
 
 
 def test_an_identity_that_fails_by_our_fault_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnproof.numeric import identify
+    from attnproof.programs import identify
     from attnproof.real_code.words import exit_code as of_code
     from attnproof.testing import check_rotary
 
-    monkeypatch.setattr(identify, "_identify", planted("numeric/identify/__init__.py"))
+    monkeypatch.setattr(identify, "_identify", planted("programs/identify/__init__.py"))
     record = check_rotary(turn, width=4, legs=["identity"])
     assert record.identity is not None
     assert told_as_ours(record.identity.why)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.numeric.programs.subjects import Mask
+from attnproof.programs.subjects import Mask
 from attnproof.real_code.loading import CannotLoad, load, require_target
 from tests.front.code_files import write_code
 
@@ -57,7 +57,7 @@ def test_code_of_a_package_may_import_relatively(tmp_path: Path) -> None:
 
 def test_a_subject_needs_no_call(tmp_path: Path) -> None:
     text = (
-        "from attnproof.numeric.programs.subjects import Mask\n"
+        "from attnproof.programs.subjects import Mask\n"
         "mine = Mask(name='mine', mask=lambda t, s: None)\n"
     )
     assert isinstance(load(f"{write_code(tmp_path, text)}::mine").thing, Mask)

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from attnproof.cli import main
-from attnproof.numeric.programs.adapting import NoAdapter, OtherKind, adapt
-from attnproof.numeric.programs.declared import DeclaredAttention, DeclaredRotary, declares
-from attnproof.numeric.programs.subjects import Mask
 from attnproof.output import write_json
+from attnproof.programs.adapting import NoAdapter, OtherKind, adapt
+from attnproof.programs.declared import DeclaredAttention, DeclaredRotary, declares
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Mask
 from attnproof.real_code import targets
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.asserting import check_rotary

@@ -17,7 +17,7 @@ pytest_plugins = ["pytester"]
 HEAVY = ("torch", "sympy", "numpy", "pydantic", "rich", "typer", "flint")
 
 TEST = """
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.subjects import Rotary
 from attnproof.testing import check_rotary
 
 def test_rope():
@@ -62,7 +62,7 @@ def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path
 
 FAILING = """
 import logging
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.subjects import Rotary
 from attnproof.testing import assert_rotary
 
 def test_rope():

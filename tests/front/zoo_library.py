@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.subjects import Additive, Mask, Subject
+from attnproof.programs.subjects import Additive, Mask, Subject
 from benchmarks.zoo.examining import Maker
 
 PACKAGES = ("numpy",)

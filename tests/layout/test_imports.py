@@ -25,11 +25,14 @@ ALLOWED = {
         "attnproof.numeric.demonstration", "attnproof.theorems.definitions", "numpy",
     },
     "numeric": {
-        "attnproof.symbolic", "attnproof.theorems.definitions", "attnproof.theorems.laws",
-        "numpy", "torch",
+        "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
         "array_api_compat", "flint", "pydantic", "sympy", "transformers",
     },
-    "programs": {"attnproof.numeric", "torch"},
+    "programs": {
+        "attnproof.symbolic", "attnproof.numeric", "attnproof.theorems.definitions",
+        "attnproof.theorems.laws", "numpy", "torch", "array_api_compat", "pydantic", "sympy",
+        "transformers",
+    },
 }  # fmt: skip
 
 

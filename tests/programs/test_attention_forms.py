@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.probes.examine import examine
-from attnproof.numeric.programs.declared import DeclaredAttention
-from attnproof.numeric.programs.subjects import Attention, Subject
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError, parse
 from attnproof.programs.subject import adapted_as, subject_of
-from tests.numeric.adapting_code import plain
+from attnproof.programs.subjects import Attention, Subject
+from tests.programs.adapting_code import plain
 
 from . import attention_calls as code
 

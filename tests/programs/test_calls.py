@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.cli import main
-from attnproof.numeric.identify import identify
-from attnproof.numeric.probes.base import Draw
-from attnproof.numeric.programs.adapting import OtherKind
-from attnproof.numeric.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary
-from attnproof.numeric.traced import prove
+from attnproof.programs.adapting import OtherKind
+from attnproof.programs.identify import identify
+from attnproof.programs.measure.base import Draw
+from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary
 from attnproof.testing import CodeBreaksLaw, assert_attention, assert_rotary, check_rotary
 
 
@@ -259,7 +259,7 @@ def test_an_error_of_ours_is_not_told_as_the_code_s(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_declared_is_held_against_it() -> None:
-    from attnproof.numeric.programs.declared import parse
+    from attnproof.programs.declared import parse
 
     call = ROTARY["positions"][1]
     found = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))

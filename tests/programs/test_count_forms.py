@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.programs.no_adapter import NoAdapter
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError, parse
 from attnproof.programs.subject import adapted_as, subject_of
-from tests.numeric.adapting_code import distance
-from tests.numeric.test_adapting_tables import BIASES, Adds, slopes, table
+from tests.programs.adapting_code import distance
+from tests.programs.test_adapting_tables import BIASES, Adds, slopes, table
 
 
 def alibi(attention_mask: Tensor, num_heads: int, dtype: torch.dtype) -> Tensor:

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.programs.adapters.code import NoSetting
-from attnproof.numeric.programs.no_adapter import NoAdapter
-from attnproof.numeric.programs.subjects import Rotary
+from attnproof.programs.adapters.code import NoSetting
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError, parse
 from attnproof.programs.subject import adapted_as, subject_of
-from tests.numeric.adapting_code import FORMS, turns_as_half, user_file
+from attnproof.programs.subjects import Rotary
+from tests.programs.adapting_code import FORMS, turns_as_half, user_file
 from tests.programs.test_calls import both, complex_, halves, in_two_axes
 
 LINES = {

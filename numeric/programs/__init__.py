@@ -1,1 +1,0 @@
-"""User code as an object: what kind of thing it is, and how it is called."""

@@ -1,0 +1,169 @@
+"""Whether a law is asked of some code: decided once, for every method.
+
+From the fields of the subject and what is declared; what a run of the code shows against a formula
+is seen in :mod:`attnproof.programs.identify.asked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .declared import DeclaredAttention
+from .given import not_its_own
+from .subjects import Additive, Attention, Rotary, Subject
+
+__all__ = ["NO_MASK", "declared_of", "not_asked", "promised"]
+
+NO_MASK = "no causal mask is declared"
+NOT_CAUSAL = "declared as not causal"
+IN_ORDER = ("permutation", "order-of-keys")
+
+# What code lacks of which a law speaks; the field of the subject that would hold it.
+LACKS = {
+    "turned-once": (
+        "all_three", "no code was given that turns queries, keys and values together",
+    ),
+    "shift-of-cached-keys": (
+        "shift", "no code was given that shifts keys which are turned already",
+    ),
+    "cache-keeps-its-positions": ("evict", "no code was given that keeps keys in a cache"),
+    "conversion-keeps-scores": (
+        "convert", "no code was given that converts projections to another layout",
+    ),
+    "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
+    "alignment": ("attend", "the code takes tokens: queries are as many as keys"),
+    "step-by-step": ("step", "the code keeps no cache"),
+    "documents-apart": ("documents", "the code takes no packed documents"),
+    "translation": ("whole_layer", "the code has no place at which its tokens start"),
+    "last-rows": ("bias", "a window has no last queries"),
+    "paths-agree": ("paths", "it has one path"),
+}  # fmt: skip
+
+
+def declared_of(subject: Subject) -> DeclaredAttention:
+    """What is declared of code with a mask; nothing, where nothing is."""
+    said = getattr(subject, "declared", None)
+    return said if isinstance(said, DeclaredAttention) else DeclaredAttention()
+
+
+def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
+    """Why a law is not asked of this code; "" where it is.
+
+    ``named``: who asks names the law, which says of code that declares nothing that it should hold.
+
+    >>> from attnproof.programs.subjects import Layer
+    >>> not_asked("causal", Layer(name="f", call=lambda x: x, embed=4))
+    'no causal mask is declared'
+    """
+    why = not_its_own(subject, law)
+    field, lacking = LACKS.get(law, ("", ""))
+    if why or (hasattr(subject, field) and not getattr(subject, field)):
+        return why or lacking
+    if law == "causal":
+        return _not_causal(subject, named=named)
+    if law in IN_ORDER:
+        return _in_order(subject)
+    rule = RULES.get(law)
+    return "" if rule is None else rule(subject)
+
+
+def _not_causal(subject: Subject, *, named: bool = False) -> str:
+    said = declared_of(subject).causal
+    if said is False:
+        return NOT_CAUSAL
+    return "" if said or named else NO_MASK
+
+
+def _in_order(subject: Any) -> str:
+    """Why tokens, or keys, may have an order, as far as it is declared."""
+    declared = declared_of(subject)
+    if declared.causal or declared.window:
+        return "a mask is declared, so order matters"
+    if getattr(subject, "positional", False) or declared.positions not in (None, "none"):
+        return "the code is meant to look at positions"
+    return ""
+
+
+def _one_head(subject: Any) -> str:
+    return "it has one head" if subject.heads < 2 else ""
+
+
+def _one_axis(subject: Rotary) -> str:
+    return "its positions have one axis" if subject.axes < 2 else ""
+
+
+def _one_table(subject: Additive) -> str:
+    if subject.learned:
+        return "its table is learned"
+    return "its width is odd: one sine has no cosine" if subject.width % 2 else ""
+
+
+def _tokens_only(subject: Attention) -> str:
+    if subject.attend is None:
+        return "the code takes tokens: its heads cannot be told apart"
+    return _one_head(subject) if subject.module is not None else ""  # a function takes any number
+
+
+def _one_group(subject: Attention) -> str:
+    if subject.attend is None:
+        return "the code takes tokens: which head reads which group is its own choice"
+    same = subject.groups == subject.heads and not declared_of(subject).groups
+    return "there are as many key heads as query heads" if same else ""
+
+
+def _translation(subject: Attention) -> str:
+    absolute = subject.positional or declared_of(subject).positions == "absolute"
+    return "the layer is meant to look at absolute positions" if absolute else ""
+
+
+def _past(subject: Subject) -> str:
+    unsaid = declared_of(subject).causal is None
+    return "whether the code is causal is not declared" if unsaid else ""
+
+
+def _no_mask(subject: Attention) -> str:
+    if subject.masks or subject.hide is not None:
+        return ""
+    left = subject.given.get("no mask", "")
+    told = f"what {left} means is not known: say it behind its axes, with --call"
+    return told if left else "the code takes no mask"
+
+
+def _first_above(subject: Rotary) -> str:
+    return f"its positions start at {subject.first}" if subject.first > 0 else ""
+
+
+def _step(subject: Subject) -> str:
+    ahead = declared_of(subject).causal is False
+    return f"{NOT_CAUSAL}: the past would have to see the future" if ahead else ""
+
+
+RULES: dict[str, Callable[[Any], str]] = {
+    "identity-at-zero": _first_above,
+    "every-head-alike": _one_head,
+    "every-axis-matters": _one_axis,
+    "equal-axes-are-one": _one_axis,
+    "heads-apart": _tokens_only,
+    "groups-of-heads": _one_group,
+    "translation": _translation,
+    "past-is-used": _past,
+    "hidden-keys-do-nothing": _no_mask,
+    "step-by-step": _step,
+    "products-of-offset": _one_table,
+    "linear-shift": _one_table,
+}
+
+
+def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
+    """Whether code that breaks a law is wrong: always, as declared, or as the law is named.
+
+    >>> from attnproof.programs.subjects import Layer
+    >>> promised("permutation", Layer(name="f", call=lambda x: x, embed=4))
+    False
+    """
+    if law in IN_ORDER:
+        return named or declared_of(subject).causal is False
+    if law == "products-of-offset":
+        return named or getattr(subject, "declared", None) is not None
+    return True

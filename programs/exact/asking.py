@@ -1,0 +1,249 @@
+"""Ask the laws of some code over finite fields, by running the code itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from attnproof.theorems.laws import laws_of
+
+from ...numeric.residues.towers import NoTower
+from ...numeric.threads import one_thread
+from ..asked import promised
+from ..finding import Finding, Seen
+from ..identify.calls import NotAsked
+from ..running import fault_in
+from ..subjects import Rotary, Subject
+from .comparing import Compared, compared, same
+from .judging import Asked, doubt, judged
+from .lab import Lab, Sides
+from .laws import formulas, sides_of
+from .payload import NoMeaning, TooDeep
+from .running import Running
+from .session import Session
+from .states import kept, snapshots
+
+__all__ = ["exact"]
+
+DEEPEST, TOWERS = 3, 2
+OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
+OF_ANGLES = frozenset(("relative", "norm", "composition", "identity-at-zero",
+                       "shift-of-cached-keys", "cache-keeps-its-positions"))  # fmt: skip
+"""Laws that hold by relations of cosines and sines, which plain numbers have lost."""
+
+CHOOSES = ("the code chooses by its positions ({}): at others than those that ran it may take "
+           "another way")  # fmt: skip
+LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
+APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
+STATE = "the same call gives something else after other calls"
+
+
+def exact(
+    subject: Subject, laws: Collection[str] = (), seed: int = 0,
+    tell: Callable[[Finding], None] | None = None,
+) -> tuple[Finding, ...]:  # fmt: skip
+    """What finite fields say of these laws (all they know, if none is named), in their order.
+
+    Both sides of a law are computed by the code itself, over two towers of fields, with every
+    number that goes in drawn at random; sides that agree there "holds", and ``why`` says how
+    likely a false law is to pass, where that is known.  That is said of the lengths, positions
+    and weights that ran, and of the branches which the code took there: code that compares or
+    cuts the positions it is given, or gives something else when the same is asked again, is
+    "undecided".  A law is "broken" only if the sides differ
+    in the numbers of the same run by more than rounding explains.  Code that does what has no
+    meaning in a field is "not asked", with the operation.  ``tell`` hears of each finding as soon
+    as it is made.
+
+    >>> import torch
+    >>> from attnproof.programs.subjects import Layer
+    >>> halves = Layer(name="mean", call=lambda x: x + x.mean(1, keepdim=True), embed=4)
+    >>> exact(halves, laws=["permutation"])[0].verdict
+    'holds'
+    """
+    found, depth = [], 1
+    for law in laws_of(subject.kind):
+        known = bool(formulas(law.id, subject.kind))
+        if (laws and law.id not in laws) or not (known or laws):
+            continue
+        if not known:
+            why = "this law is not asked in finite fields: it is measured"
+            made = Finding(law.id, "exact", "not asked", why, seed=seed)
+        else:
+            wanted = law.id in laws
+            meant = promised(law.id, subject, named=wanted)
+            with one_thread():
+                made, depth = _found(subject, law.id, seed, meant, wanted, depth)
+        found.append(made)
+        if tell is not None:
+            tell(made)
+    return tuple(found)
+
+
+def _found(
+    subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
+) -> tuple[Finding, int]:  # fmt: skip
+    """What is found, and how many exponentials stood inside one another."""
+    start = perf_counter()
+
+    def made(verdict: str, why: str, seen: Seen | None = None, **more: Any
+             ) -> tuple[Finding, int]:  # fmt: skip
+        return Finding(
+            law, "exact", verdict, why, witness=seen, seed=seed,
+            dtype=str(_dtype(subject)).removeprefix("torch."), seconds=perf_counter() - start,
+            **more,
+        ), depth  # fmt: skip
+
+    building = False
+    while True:
+        try:
+            asked, broken = _asked(subject, law, seed, depth, wanted, building)
+        except TooDeep:
+            if depth < DEEPEST:
+                depth += 1
+                continue
+            return made("not asked", f"more than {DEEPEST} exponentials inside one another")
+        except Exception as error:  # noqa: BLE001 (any code may raise anything)
+            if not building and subject.make is not None and not isinstance(error, NotAsked):
+                building = True
+                continue
+            if isinstance(error, (NotAsked, NoMeaning, NoTower)):
+                return made("not asked", str(error))
+            fault = fault_in(subject, error)
+            if fault is not None:
+                return made("internal error", fault.told, traceback=fault.traceback)
+            told = " ".join(str(error).split())[:200]
+            return made("undecided", f"the code raised {type(error).__name__}: {told}")
+        if asked.doubt and not building and subject.make is not None:
+            building = True
+            continue
+        break
+    if broken is None:
+        return made(*judged(asked, subject), error=asked.error, bound=asked.bound)
+    here, there = broken.sides.here[0], broken.sides.there[0]
+    if meant:
+        why = f"{here} and {there} differ, in the field and in {broken.dtype}"
+        return made("broken", why, broken.seen(), error=broken.error, bound=broken.bound)
+    why = f"{here} and {there} differ, and nothing says that they should agree"
+    return made("not asked", why)
+
+
+def _asked(
+    subject: Subject, law: str, seed: int, depth: int, wanted: bool, building: bool
+) -> tuple[Asked, Compared | None]:  # fmt: skip
+    asked = Asked()
+    for place in range(TOWERS):
+        session = Session(seed * TOWERS + place, depth, place)
+        lab = Lab(session, _dtype(subject), wanted=wanted, given=subject)
+        ran: list[Sides] = []
+        try:
+            with kept(subject.module):
+                code = snapshots(_built(subject, session) if building else subject)
+                broken: Compared | None = _tower(code, law, lab, asked, ran)
+            if not place and ran and broken is None and not asked.doubt:
+                with kept(subject.module):
+                    code = snapshots(_built(subject, session) if building else subject)
+                    asked.doubt, asked.open = _again(code, law, lab, ran)
+        except (NotAsked, NoMeaning):
+            raise
+        except Exception as error:
+            if session.refused is not None:  # the code, or who calls it, raised another of it
+                raise session.refused from error
+            raise
+        finally:
+            session.open = False
+        if broken is not None or asked.doubt:
+            return asked, broken
+    return asked, None
+
+
+def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str, bool]:
+    """What is wrong where the first calls, after others, do not give what they gave.
+
+    And whether the law was asked at all: not of code that gives the same for the others.
+    """
+    with torch.no_grad(), Running(lab.session):
+        lab.again(OTHERS)
+        others = iter(sides_of(law, subject, lab))
+        if _are_fixed(ran, others, lab.session):
+            return f"{ran[0].here[0]}: {FIXED}", False
+        lab.again()
+        after = next(iter(sides_of(law, subject, lab)))
+        if not same(ran[0], after, lab.session):
+            return f"{after.here[0]}: {STATE}", True
+    return "", False
+
+
+def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> bool:
+    """Whether no side depends on what the code was given; the others are run until one does."""
+    for before, other in zip(ran, others, strict=False):
+        if not before.given or not same(before, other, session):
+            return False
+    return True
+
+
+def _tower(
+    subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]
+) -> Compared | None:  # fmt: skip
+    session = lab.session
+    with torch.no_grad(), Running(session):
+        for sides in sides_of(law, subject, lab):
+            ran.append(sides)
+            seen = compared(sides, session)
+            asked.error, asked.bound = max(asked.error, seen.error), max(asked.bound, seen.bound)
+            plain = law in OF_ANGLES and isinstance(subject, Rotary) and not session.angles
+            if seen.differ and seen.error > seen.bound and not plain:
+                return seen
+            if seen.differ or seen.unknown or not seen.entries:
+                asked.doubt, asked.open = doubt(sides.here[0], seen, plain)
+                return None
+            if seen.error > LARGE * max(seen.bound, 2.0**-40):
+                asked.doubt, asked.open = f"{sides.here[0]}: {APART.format(seen.error)}", True
+                return None
+            asked.entries += seen.entries
+            if asked.chance is not None:
+                asked.chance = None if seen.chance is None else max(asked.chance, seen.chance)
+        if session.refused is not None:  # the code went another way after it was refused one
+            raise session.refused
+        if session.chosen:
+            asked.doubt, asked.open = CHOOSES.format(", ".join(sorted(session.chosen))), True
+            return None
+    sizes = {k: v for sides in ran for k, v in sides.inputs.items() if isinstance(v, int)}
+    asked.sizes = " and ".join(f"{n} {name}" for name, n in sizes.items())
+    asked.shapes, asked.places = tuple(lab.shapes), lab.places
+    asked.primes = (*asked.primes, session.tower.primes[-1])
+    asked.functions = tuple(sorted({*asked.functions, *session.functions}))
+    asked.hidden = max(asked.hidden, session.hidden)
+    return None
+
+
+def _dtype(subject: Subject) -> torch.dtype:
+    """That of the parameters; float32 where none are known."""
+    module = subject.module
+    parts = [] if module is None else [*module.parameters(), *module.buffers()]
+    return next((x.dtype for x in parts if x.is_floating_point()),
+                torch.float32)  # fmt: skip
+
+
+def _remade(make: Callable[..., Any], base: float | None) -> Any:
+    """Built anew; where a base is declared it is given, as code without one may be copied only."""
+    if base is not None:
+        with suppress(Exception):
+            return make(base=base)
+    return make()
+
+
+def _built(subject: Subject, session: Session) -> Subject:
+    """The same code built anew, so that positions in tables made beforehand are followed."""
+    assert subject.make is not None
+    with torch.random.fork_rng(devices=[]), Running(session, building=True), torch.no_grad():
+        made = _remade(subject.make, getattr(getattr(subject, "declared", None), "base", None))
+    if not isinstance(made, type(subject)):
+        raise NoMeaning("its tables hold plain numbers: `make` builds no code of this kind")
+    if made.module is not None:
+        made.module.eval()
+    return made

@@ -1,0 +1,153 @@
+"""Two sides compared: in the fields without rounding, and in the numbers with a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..finding import Seen
+from .lab import Sides
+from .payload import Field, Lost, NoMeaning, Pair
+from .session import Session
+from .tensor import Duck, apart
+
+__all__ = ["Compared", "compared", "same"]
+
+PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
+SHOWN = 12  # numbers of a witness that are written down
+
+
+@dataclass(frozen=True)
+class Compared:
+    """``differ``: entries that differ in the field, of ``entries`` that are defined there.
+
+    ``error``: the largest difference of the numbers; ``bound``: what rounding may leave of it.
+    ``chance``: a bound on the probability that an entry that differs agrees, if one is known.
+    """
+
+    sides: Sides
+    entries: int
+    differ: int
+    error: float
+    bound: float
+    chance: Fraction | None
+    dtype: str
+    at: tuple[int, ...] = ()
+    values: tuple[Any, Any] = (0.0, 0.0)
+    unknown: int = 0
+    """Entries that are numbers, and are not defined in the field."""
+
+    def seen(self) -> Seen:
+        """The witness."""
+        return Seen(
+            {**self.sides.inputs, "entry": list(self.at)},
+            (self.sides.here[0], self.values[0]), (self.sides.there[0], self.values[1]),
+            self.error, self.bound,
+        )  # fmt: skip
+
+
+@apart
+def compared(sides: Sides, session: Session) -> Compared:
+    """Compare both sides in every field and in numbers.
+
+    Raises ``NoMeaning`` where a side was lost on its way, ``ValueError`` for different shapes.
+    """
+    a, b = sides.here[1], sides.there[1]
+    if a.shape != b.shape:
+        told = f"{sides.here[0]}: {tuple(a.shape)}; {sides.there[0]}: {tuple(b.shape)}"
+        raise ValueError(f"two sides of different shapes, {told}")
+    where = torch.ones(a.shape, dtype=torch.bool)
+    if sides.where is not None:
+        where = sides.where.expand(a.shape)
+    entries = differ = unknown = 0
+    numbers = _numbers(a), _numbers(b)
+    known = where & numbers[0].isfinite() & numbers[1].isfinite()
+    one = where & (numbers[0].isfinite() != numbers[1].isfinite())
+    chance: Fraction | None = Fraction(0)
+    for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
+        counted = [_counted(u, v, where) for u, v in zip(x.levels, y.levels, strict=True)
+                   if u is not None and v is not None]  # fmt: skip
+        entries += counted[-1][0]
+        differ += max(n for _, n in counted)
+        unknown += int((known & ~(x.top.isfinite() & y.top.isfinite())).sum())
+        chance = None if chance is None else _either(chance, _chance(x, y, session))
+    unknown += int(one.sum())
+    unknown += int((where & (numbers[0].isnan() | numbers[1].isnan())).sum())
+    error, bound, at, values = _measured(*numbers, where, session)
+    dtype = str(a.dtype).removeprefix("torch.")
+    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values,
+                    unknown)  # fmt: skip
+
+
+@apart
+def same(before: Sides, after: Sides, session: Session) -> bool:
+    """Whether the same calls gave the same, in the field, at another time."""
+    for (_, a), (_, b) in ((before.here, after.here), (before.there, after.there)):
+        if a.shape != b.shape:
+            return False
+        for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
+            if not bool(((x.top == y.top) | (x.top.isnan() & y.top.isnan())).all()):
+                return False
+    return True
+
+
+def _either(a: Fraction, b: Fraction | None) -> Fraction | None:
+    return None if b is None else max(a, b)
+
+
+def _fields(x: Tensor, session: Session) -> tuple[Field, ...]:
+    if not isinstance(x, Duck):
+        return (session.field(x),)
+    if isinstance(x.carried, Lost):
+        raise NoMeaning(x.carried.why)
+    if isinstance(x.carried, Pair):
+        return x.carried.real, x.carried.imag
+    return (session.field(x.carried),)
+
+
+def _numbers(x: Tensor) -> Tensor:
+    found = x.numbers if isinstance(x, Duck) else x
+    found = torch.view_as_real(found).sum(-1) if found.is_complex() else found
+    return found if found.is_floating_point() else found.double()
+
+
+def _counted(x: Tensor, y: Tensor, where: Tensor) -> tuple[int, int]:
+    """Entries that are defined on both sides, and those that differ."""
+    fine = where & ~x.isnan() & ~y.isnan()
+    return int(fine.sum()), int((fine & (x != y)).sum())
+
+
+def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
+    """An equation of degree d that is false holds for at most d of p choices."""
+    if x.degree is None or y.degree is None or session.written:
+        return None
+    reached = sum(x.degree.plus(y.degree))
+    prime = session.tower.primes[0]
+    return Fraction(reached, prime) if 0 < reached < prime else None
+
+
+def _measured(
+    a: Tensor, b: Tensor, where: Tensor, session: Session
+) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:  # fmt: skip
+    """The largest difference, and a bound on what rounding makes of equal values.
+
+    Each entry is a sum of at most a few hundred products of numbers of size 1, each rounded to
+    u; angles of size P are rounded to P u.  Code may compute its tables in float32 whatever goes
+    in, so u is never smaller than 2^−24.
+    """
+    if not a.numel():
+        return 0.0, 0.0, (), (0.0, 0.0)
+    low = max(session.short, *(torch.finfo(x.dtype).eps / 2 for x in (a, b)))
+    x, y = a.double(), b.double()
+    fine = where & x.isfinite() & y.isfinite()
+    gap = torch.where(fine, (x - y).abs(), 0.0)
+    size = torch.where(fine, torch.maximum(x.abs(), y.abs()), 0.0).max()
+    terms = PER_ENTRY * max(a.shape) + 2 * session.largest
+    bound = terms * max(low, 2.0**-24) * max(1.0, float(size))
+    place = int(gap.argmax())
+    at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), gap.shape))
+    return float(gap.max()), bound, at, (float(x[at]), float(y[at]))

@@ -1,0 +1,112 @@
+"""What is carried is held against the numbers beside it, and what code does with positions is told.
+
+A rule gives what an operation is in exact arithmetic.  Where torch gives something else (whole
+numbers wrap, a cast cuts, a number that was taken for −inf comes back), what is carried is read
+off the numbers again, or refused, so that nothing is said of other code than that which ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...numeric.residues.residue import common
+from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
+from .session import HIDDEN, Session
+
+__all__ = ["POSITION", "as_numbers", "chosen", "narrow", "same_in_numbers", "settled", "whole"]
+
+PLACE, POSITION = 1, 2
+"""Whole numbers that the code counted itself, and positions that were given to it."""
+SMOOTH = frozenset((
+    "index", "index_select", "gather", "embedding", "take", "div", "true_divide", "reciprocal",
+    "pow", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "mean", "sum",
+    "cumsum", "mm", "bmm", "matmul", "dot", "mv", "tan", "tanh", "sigmoid", "sinh", "cosh", "atan",
+    "scalar_tensor", "new_zeros", "new_ones", "new_full", "new_empty",
+))  # fmt: skip
+"""What is done to positions alike at all of them.  All else may differ beyond those that ran."""
+LOOKS = ("isnan", "isinf", "isneginf", "nan_to_num")
+CLOSE = 2.0**-20
+
+
+def whole(numbers: Tensor) -> Number:
+    """Whole numbers as what a tensor carries."""
+    return Number(((numbers.long(), torch.ones(numbers.shape, dtype=torch.float64)),))
+
+
+def as_numbers(numbers: Tensor) -> Number:
+    """Known numbers as what a tensor carries."""
+    if numbers.is_floating_point():
+        value = numbers.double()
+        return Number(((torch.ones_like(value, dtype=torch.int64), value),))
+    return whole(numbers)
+
+
+def settled(found: Payload, numbers: Tensor, name: str) -> Payload:
+    """What is carried, where it agrees with the numbers; else it is read off them, or refused."""
+    real = not numbers.dtype.is_complex
+    if isinstance(found, Pair) and real:
+        found = found.real  # a cast to real numbers keeps the real part
+    if isinstance(found, Number):
+        return _number(found, numbers)
+    if isinstance(found, Lost):
+        return found
+    if real and not numbers.is_floating_point():
+        raise NoMeaning(f"torch.{name} into {numbers.dtype} has no meaning in a finite field")
+    if isinstance(found, Field):
+        if found.top.shape != numbers.shape:
+            told = f"{tuple(found.top.shape)} in the field and {tuple(numbers.shape)} in numbers"
+            raise NoMeaning(f"torch.{name}: {told}")
+        if bool(((found.top == -torch.inf) & (numbers > HIDDEN / 2)).any()):
+            raise NoMeaning(f"a number taken for −inf came back (torch.{name})")
+    return found
+
+
+def _number(found: Number, numbers: Tensor) -> Number:
+    """Whole numbers are those that torch has; others may differ by rounding."""
+    if numbers.dtype.is_complex:
+        return found
+    n, f = found.terms[0]
+    if common(tuple(n.shape), tuple(f.shape)) != tuple(numbers.shape):
+        return as_numbers(numbers)
+    value = sum((n.double() * f for n, f in found.terms), torch.zeros((), dtype=torch.float64))
+    size = sum(((n.double() * f).abs() for n, f in found.terms), torch.zeros(()))
+    exact = found.whole or not numbers.is_floating_point()
+    low = torch.finfo(numbers.dtype).eps if numbers.is_floating_point() else 0.0
+    apart = (value - numbers.double()).abs() > (0.0 if exact else max(CLOSE, 8 * low)) * size
+    return as_numbers(numbers) if bool(apart.any()) else found
+
+
+def same_in_numbers(name: str, x: Any, carried: Any) -> None:
+    """Raise ``NoMeaning`` where code asks for NaN or inf, and the field has others than numbers."""
+    if name not in LOOKS or not isinstance(carried, Field):
+        return
+    for look in (torch.isnan, torch.isinf):
+        if not bool((look(carried.top) == look(x)).all()):
+            raise NoMeaning(f"torch.{name}: what is not finite is another in the field")
+
+
+def narrow(dtype: torch.dtype, most: int) -> bool:
+    """Whether a format has not every whole number up to ``most``."""
+    if dtype.is_complex or dtype == torch.bool:
+        return dtype == torch.bool
+    if dtype.is_floating_point:
+        return 2 / torch.finfo(dtype).eps < most
+    return torch.iinfo(dtype).max < most
+
+
+def chosen(session: Session, name: str, carried: Any, results: Any, most: Sequence[int]) -> None:
+    """Note what was done to positions that may be something else at others.
+
+    ``most``: what kind of whole numbers went in.
+    """
+    if POSITION not in most:
+        return
+    if name == "_to_copy" and isinstance(results, Tensor) and narrow(results.dtype, session.most):
+        session.chosen.add(f"a cast to {results.dtype}")
+    elif carried is None and name not in SMOOTH:
+        told = {"_local_scalar_dense": "a number read out", "_to_copy": "a cast"}
+        session.chosen.add(told.get(name, f"torch.{name}"))

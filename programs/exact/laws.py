@@ -1,0 +1,232 @@
+"""The laws over finite fields: both sides of each formula, as the code itself computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import Formula, laws_of
+
+from ..identify.asked import no_formula
+from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..subjects import Additive, Attention, Layer, Rotary, Subject
+from .lab import Lab, Sides
+from .payload import NoMeaning
+from .tensor import Duck, apart, numbers_of
+
+__all__ = ["formulas", "sides_of"]
+
+# All different, so that no axis is taken for another; of rotary code as little as shows it.
+LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2}
+TURNED = {"n": 3, "r": 4, "c": 8}
+SHIFT, SPAN = 5, 11
+ANGLES = "its table holds plain numbers: the field knows no angles in it"
+PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
+VANISHES = "channels vanish, or change their sign: of those the law says nothing"
+Calls = SimpleNamespace
+
+
+def formulas(law: str, kind: str) -> tuple[Formula, ...]:
+    """The formulas of a law of this kind of code that finite fields may have a meaning for."""
+    return tuple(f for one in laws_of(kind) if one.id == law for f in one.formulas
+                 if f.kind == kind and kind != "mask")  # fmt: skip
+
+
+def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
+    """Both sides of each equation that a law says of some code, at each of its lengths.
+
+    A formula that the code refuses is left out where another one of the same call says less, as
+    of later tokens that change, where code of one length does not let them be left out.  Raises
+    ``NotAsked`` where none is said, with the reason.
+    """
+    whys: list[str] = []
+    said: set[str] = set()
+    refused: dict[str, Exception] = {}
+    calls: Calls | None = None
+    for formula in formulas(law, subject.kind):
+        why = _why_not(formula, lab)
+        if why:
+            whys.append(why)
+            continue
+        calls = calls or _calls(subject, lab)
+        if not hasattr(calls, formula.call):
+            continue
+        try:
+            for found in _at_all_lengths(formula, calls, subject, lab):
+                said.add(formula.call)
+                yield found
+        except REFUSALS as error:
+            if lab.session.refused is not None or isinstance(error, NoMeaning):
+                raise
+            refused.setdefault(formula.call, error)
+    for call, raised in refused.items():
+        if call not in said:
+            raise raised
+    if not said:
+        raise NotAsked(whys[0] if whys else "the law says nothing of this code")
+
+
+@apart
+def _why_not(formula: Formula, lab: Lab) -> str:
+    """Why a formula is not asked of the code as it came; each reason is looked for once."""
+    place = id(formula)
+    if place not in lab.whys:
+        lab.whys[place] = no_formula(formula, lab.given, named=lab.wanted)
+        lab.session.refused = None
+    return lab.whys[place]
+
+
+def _at_all_lengths(
+    formula: Formula, calls: Calls, subject: Any, lab: Lab
+) -> Iterator[Sides]:  # fmt: skip
+    for sizes in ({}, *formula.sizes):
+        lengths = {**_lengths(subject), **sizes}
+        try:
+            found = _equations(formula, calls, subject, lab, lengths)
+        except REFUSALS:
+            many = {*lengths} & _letters(formula)
+            if (
+                lab.session.refused is not None
+                or not {"n", "r"} <= many
+                or (lengths["n"] == lengths["r"] or formula.call != "attend")
+            ):
+                raise
+            # code of as many queries as keys
+            found = _equations(formula, calls, subject, lab, {**lengths, "r": lengths["n"]})
+        yield from found
+        _above_zero(formula, calls, subject, lab, lengths)
+
+
+def _letters(formula: Formula) -> set[str]:
+    return {c for told in formula.given.values() for c in told.split()[1:]}
+
+
+def _equations(
+    formula: Formula, calls: Calls, subject: Any, lab: Lab, lengths: Mapping[str, int]
+) -> list[Sides]:
+    values = {name: _drawn(told, subject, lab, lengths) for name, told in formula.given.items()}
+    told = {name: _shown(value) for name, value in values.items()}
+    inputs = {**_words(formula, lengths), **{k: v for k, v in told.items() if v is not None}}
+    left, right = formula.equations(calls, **values)
+    pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
+    names = formula.names or (("the left side", "the right side"),)
+    given = not formula.of_sizes
+    return [
+        Sides((names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs,
+              given=given)
+        for k, (here, there) in enumerate(pairs)
+    ]  # fmt: skip
+
+
+def _above_zero(formula: Formula, calls: Calls, subject: Any, lab: Lab, at: dict[str, int]) -> None:
+    """Raise ``NotAsked`` where what should be above 0 is not: equations of zeros say nothing."""
+    if formula.positive is None:
+        return
+    values = {name: _drawn(told, subject, lab, at) for name, told in formula.given.items()}
+    if not bool((numbers_of(formula.positive(calls, **values)) > 0).all()):
+        raise NotAsked(VANISHES)
+
+
+def _shown(value: Any) -> Any:
+    """What a witness says of what was given: positions, orders and steps, no random numbers."""
+    if isinstance(value, int):
+        return value
+    numbers = numbers_of(value)
+    return None if numbers.is_floating_point() else numbers.tolist()
+
+
+def _words(formula: Formula, lengths: Mapping[str, int]) -> dict[str, Any]:
+    """The lengths, of each letter; of a bias how many tokens there are."""
+    if formula.kind == "bias":
+        return {"tokens": lengths["n"] + lengths["r"]}
+    shapes = [told.split()[1:] for told in formula.given.values() if told.startswith("real ")]
+    return {"shapes": [[lengths[c] for c in letters] for letters in shapes]}
+
+
+def _lengths(subject: Subject) -> dict[str, int]:
+    """The length of each letter."""
+    found = dict(LENGTHS)
+    if isinstance(subject, Rotary):
+        H, D = subject.heads, subject.width
+        return {**found, **TURNED, "H": H, "D": D, "E": D, "F": H * D}
+    if isinstance(subject, Attention):
+        return {**found, "H": subject.heads, "G": subject.groups, "D": subject.width or 4,
+                "E": subject.embed}  # fmt: skip
+    if isinstance(subject, (Additive, Layer)):
+        return {
+            **found,
+            "n": 4,
+            "E": subject.width if isinstance(subject, Additive) else subject.embed,
+        }
+    return found
+
+
+def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:
+    """What is given of this kind and of these axes."""
+    kind, *letters = told.split()
+    shape = [lengths[c] for c in letters]
+    if kind == "real":
+        if "E" in letters and not lengths["E"]:
+            raise NotAsked("how wide a token is, is not known")
+        return lab.numbers(*shape)
+    if kind == "permutation":
+        return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
+    if kind == "padding":
+        return torch.arange(shape[1]) < shape[1] - 1 - torch.arange(shape[0])[:, None] % 2
+    if kind == "keep":
+        return (torch.arange(shape[1]) + 2 * torch.arange(shape[0])[:, None]) % 4 != 1
+    span = min(SPAN, (subject.most - subject.first) // 2) if isinstance(subject, Rotary) else SPAN
+    if span < 2:
+        raise NotAsked(f"the code has positions {subject.first} to {subject.most} only")
+    if kind == "step":
+        return min(SHIFT, span)
+    axes = getattr(subject, "axes", 0) if kind in ("position", "shift") else 0
+    if kind == "shift":
+        drawn = lab.whole_numbers(min(SHIFT, span), *[axes] * bool(axes), first=1)
+    else:
+        shape += [axes] * bool(axes)
+        drawn = lab.whole_numbers(subject.first + span, *shape, first=subject.first)
+        if shape[1] > 1:  # not all at one place
+            drawn[0, 1] = (drawn[0, 0] - subject.first + 1) % (span + 1) + subject.first
+    return lab.positions(drawn)
+
+
+def _calls(subject: Any, lab: Lab) -> Calls:
+    """The calls of some code on arrays of the field."""
+    checks: dict[str, Callable[..., Any]] = {"biased": _of_positions, "added": _of_angles}
+
+    def call(name: str, code: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, given tensors that lie in one piece of memory."""
+        check = checks.get(name)
+
+        def made(*given: Any) -> Any:
+            whole = [x.contiguous() if isinstance(x, Tensor) else x for x in given]
+            found = code(*whole)
+            return found if check is None else check(lab, found, *given)
+
+        return made
+
+    return calls_of(subject, Hand(call, lab.followed, numbers_of, lab.dtype))
+
+
+def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
+    """A bias that the field follows; raises where it is made of plain numbers, or of one."""
+    del lab, y
+    if not isinstance(found, Duck):
+        raise NoMeaning(PLAIN_BIAS)
+    numbers = numbers_of(found)
+    if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
+        told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
+        raise NotAsked(f"{told}: of that the law says nothing")
+    return found
+
+
+def _of_angles(lab: Lab, found: Any, x: Tensor) -> Any:
+    """Tokens with a table whose angles the field follows; raises where only the table is asked."""
+    if not bool(numbers_of(x).any()) and lab.session.angles == 0:
+        raise NoMeaning(ANGLES)
+    return found

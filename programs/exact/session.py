@@ -1,0 +1,274 @@
+"""One tower of fields with everything that was drawn in it: constants, angles, functions."""
+
+from __future__ import annotations
+
+from math import inf, pi
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...numeric.residues.arithmetic import FieldArithmetic
+from ...numeric.residues.degree import CONSTANT, Degree
+from ...numeric.residues.powers import powers
+from ...numeric.residues.towers import tower
+from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
+
+__all__ = ["HIDDEN", "Session"]
+
+HIDDEN = -1e4
+"""Numbers at or below this are −inf: e^−10000 is 0 in every format."""
+DYADIC, PARTS = 1024, 360
+FEW = 1 << 14
+QUARTERS = 64  # beyond so many, every number in float32 is near one
+DRAWN = Degree(1, 0)
+SIGNED = 1 << 63
+
+
+def _signed(n: int) -> int:
+    return (n + SIGNED) % (2 * SIGNED) - SIGNED
+
+
+def mixed(x: Tensor) -> Tensor:
+    """Bits of int64 mixed so that nothing is seen of where they came from (SplitMix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        x = (x ^ ((x >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
+    return x
+
+
+class Session:
+    """The fields of one run.
+
+    A number that the field does not know (a weight, d^−1/2) is one random residue for each of its
+    values, and its opposite for the opposite value; whole numbers and simple fractions are
+    themselves.  A frequency is one random point of the circle for each of its values, so that
+    cosines and sines of its whole multiples obey the addition theorems exactly.
+    """
+
+    def __init__(self, seed: int = 0, depth: int = 1, place: int = 0) -> None:
+        self.seed, self.depth = seed, depth
+        self.tower = tower(depth, place)
+        self.fields = tuple(FieldArithmetic(p) for p in self.tower.primes)
+        self.open = True
+        self.functions: set[str] = set()
+        self.exponentials = self.angles = self.unknown = 0
+        self.largest, self.short = 1.0, 0.0
+        self.hidden, self.written = -inf, False
+        self.refused: Exception | None = None
+        self._constants: dict[tuple[Any, ...], tuple[Tensor, Tensor, Field]] = {}
+        self._points: dict[tuple[int, float], tuple[int, int]] = {}
+        self._turned: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
+        self.chosen: set[str] = set()  # done to positions, and maybe otherwise to others
+        self.most = 1 << 20  # the positions that the code has
+
+    # what was drawn
+
+    def hashed(self, level: int, x: Tensor, salt: str) -> Tensor:
+        """A random residue for each int64, by a function named ``salt``."""
+        start = int.from_bytes(f"{self.seed}/{salt}".encode()[-64:], "big") % (1 << 61)
+        key = mixed(torch.tensor([_signed(start * 0x9E3779B97F4A7C15 + level)]))
+        found = mixed(mixed(x ^ key) + key) & ((1 << 62) - 1)
+        prime = self.fields[level].prime
+        return self.fields[level].reduced((found % prime).double())
+
+    def drawn(self, level: int, shape: tuple[int, ...], salt: int) -> Tensor:
+        """Random residues."""
+        arithmetic = self.fields[level]
+        generator = torch.Generator().manual_seed(self.seed * 7919 + 31 * salt + level)
+        found = torch.randint(arithmetic.prime, shape, generator=generator)
+        return arithmetic.reduced(found.double())
+
+    # numbers in the field
+
+    def constant(self, value: Any) -> Field:
+        """Numbers of torch or Python in the field."""
+        x = torch.as_tensor(value)
+        if x.is_complex():
+            raise NoMeaning("complex numbers where real ones were expected")
+        if x.is_inference():
+            return self._constant(x)
+        # the tensor is kept, so that no other one comes to stand in its place
+        key = (x.data_ptr(), x._version, x.dtype, x.shape, x.stride())  # noqa: SLF001
+        # its values as well: a write through ``.data`` leaves no trace in the version
+        known = self._constants.get(key)
+        if known is None or not torch.equal(known[1], x):
+            known = self._constants[key] = x, x.clone(), self._constant(x)
+        return known[2]
+
+    def _constant(self, x: Tensor) -> Field:
+        x = x.to(torch.float64)
+        known, some = self._known(x)
+        levels = []
+        for level in range(len(self.fields)):
+            found = known[level]
+            if some is not None:
+                random = self.hashed(level, x.abs().view(torch.int64), "number") * x.sign()
+                found = torch.where(some, random, found)
+            if bool((x <= HIDDEN).any()):
+                some_number = x[(x <= HIDDEN) & x.isfinite()]
+                if some_number.numel():  # −inf itself is what it is
+                    self.hidden = max(self.hidden, float(some_number.max()))
+                found = torch.where(x <= HIDDEN, -torch.inf, found)
+            bad = x.isnan() | (x == torch.inf)
+            levels.append(torch.where(bad, torch.nan, found))
+        return Field(tuple(levels), CONSTANT if some is None else DRAWN)
+
+    def _known(self, x: Tensor) -> tuple[list[Tensor], Tensor | None]:
+        """Whole numbers and simple fractions themselves; where there are others."""
+        finite = torch.where(x.isfinite(), x, 0.0)
+        parts, thirds = finite * DYADIC, (finite * PARTS).round()
+        dyadic = (parts == parts.round()) & ((finite.abs() < DYADIC) | (finite == finite.round()))
+        simple = (finite * PARTS - thirds).abs() <= 2.0**-23 * finite.abs() * PARTS
+        simple &= (thirds.abs() <= 10 * PARTS) & ~dyadic
+        found = []
+        for arithmetic in self.fields:
+            p = arithmetic.prime
+            half = arithmetic.reduced(torch.remainder(parts, p) * pow(DYADIC, -1, p))
+            part = arithmetic.reduced(torch.remainder(thirds, p) * pow(PARTS, -1, p))
+            found.append(torch.where(dyadic, half, part))
+        some = ~dyadic & ~simple & (finite > HIDDEN)
+        if not bool(some.any()):
+            return found, None
+        self.unknown += int(some.sum())
+        return found, some
+
+    def field(self, payload: Payload | Tensor | float) -> Field:
+        """Anything that was computed, as residues."""
+        if isinstance(payload, Field):
+            return payload
+        if isinstance(payload, Number):
+            return self._field_of(payload)
+        if isinstance(payload, Pair):
+            raise NoMeaning("complex numbers where real ones were expected")
+        if isinstance(payload, Lost):
+            raise NoMeaning(payload.why)
+        return self.constant(payload)
+
+    def _field_of(self, x: Number) -> Field:
+        total: list[Any] = [0.0] * len(self.fields)
+        degree = CONSTANT
+        for n, f in x.terms:
+            at = self.constant(f)
+            degree = degree.either(at.degree or CONSTANT)
+            for level, arithmetic in enumerate(self.fields):
+                known = at.levels[level]
+                assert known is not None
+                part = arithmetic.reduced(torch.remainder(n, arithmetic.prime) * known)
+                hides = (known == -torch.inf) & (n > 0)
+                part = torch.where(n == 0, 0.0, torch.where(hides, -torch.inf, part))
+                total[level] = self.kept(level, total[level] + part)
+        return Field(tuple(total), degree)
+
+    def kept(self, level: int, raw: Tensor) -> Tensor:
+        """A sum, reduced, where −inf stays what it is."""
+        found = self.fields[level].reduced(raw)
+        return torch.where(raw == -torch.inf, raw, found)
+
+    def pair(self, payload: Payload | Tensor | complex) -> Pair:
+        """Anything that was computed, as complex numbers."""
+        if isinstance(payload, Pair):
+            return payload
+        if isinstance(payload, (Field, Number, Lost)):
+            real = self.field(payload)
+            return Pair(real, real.moved(torch.zeros_like))
+        x = torch.as_tensor(payload)
+        imag = x.imag if x.is_complex() else torch.zeros_like(x)
+        return Pair(self.constant(x.real), self.constant(imag))
+
+    # angles
+
+    def turned(self, x: Number) -> tuple[Field, Field]:
+        """Cosines and sines of Σ n_j f_j."""
+        versions = tuple(0 if part.is_inference() else part._version  # noqa: SLF001
+                         for term in x.terms for part in term)  # fmt: skip
+        for known, at, found in self._turned:
+            if known is x and at == versions:  # angles that were written into are others
+                return found
+        self.angles += 1
+        self.largest = max(self.largest, *(float((n * f).abs().max()) if n.numel() else 0.0
+                                           for n, f in x.terms))  # fmt: skip
+        cosines, sines, most = [], [], 0
+        for level in range(len(self.fields)):
+            c, s = None, None
+            for n, f in x.terms:
+                a, b = self._multiple(level, n, f)
+                c, s = (a, b) if c is None or s is None else self._plus(level, (c, s), (a, b))
+            cosines.append(c)
+            sines.append(s)
+        for n, _ in x.terms:
+            most += int(n.abs().max()) if n.numel() else 0
+        degree = Degree(2 * most, 0)
+        found = Field(tuple(cosines), degree), Field(tuple(sines), degree)
+        self._turned = [*self._turned[-3:], (x, versions, found)]
+        return found
+
+    def _plus(self, level: int, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]
+              ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        reduced = self.fields[level].reduced
+        return reduced(a[0] * b[0] - a[1] * b[1]), reduced(a[1] * b[0] + a[0] * b[1])
+
+    def _multiple(self, level: int, n: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+        values, places = torch.unique(f, return_inverse=True)
+        points = self._known_points(level, values.tolist())
+        table = torch.tensor(points, dtype=torch.float64).reshape(-1, 2)
+        power = (table[places, 0], table[places, 1])
+        left, sign = n.abs(), n.sign().double()
+        one = torch.ones_like(power[0])
+        c, s = one, torch.zeros_like(one)
+        while bool((left > 0).any()):
+            odd = left % 2 == 1
+            a, b = self._plus(level, (c, s), power)
+            c, s = torch.where(odd, a, c), torch.where(odd, b, s)
+            left, power = left // 2, self._plus(level, power, power)
+        return c, s * sign
+
+    def _known_points(self, level: int, frequencies: list[float]) -> list[tuple[int, int]]:
+        """The points of the circle for some frequencies; what is new is hashed in one call."""
+        new = [f for f in frequencies if (level, f) not in self._points]
+        bits = torch.tensor([abs(f) for f in new], dtype=torch.float64).view(torch.int64)
+        for f, drawn in zip(new, self.hashed(level, bits, "frequency").tolist(), strict=True):
+            self._points[level, f] = self._point(level, f, int(drawn))
+        return [self._points[level, f] for f in frequencies]
+
+    def _point(self, level: int, frequency: float, drawn: int) -> tuple[int, int]:
+        """The point of the circle for one frequency; quarters of a turn are themselves."""
+        p = self.fields[level].prime
+        quarters = round(frequency / (pi / 2))
+        near = abs(frequency - quarters * pi / 2) <= 2.0**-23 * abs(frequency)
+        if near and abs(quarters) <= QUARTERS:
+            return ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
+        t = drawn % p
+        scale = pow(1 + t * t, -1, p)
+        c, s = (1 - t * t) * scale % p, 2 * t * scale % p
+        return c, s if frequency > 0 else p - s
+
+    # exponentials and unknown functions
+
+    def power(self, level: int, x: Tensor) -> Tensor:
+        """w^x at the next level; 0 for −inf."""
+        order, above = self.tower.primes[level], self.tower.primes[level + 1]
+        finite = torch.where(x.isfinite(), x, 0.0)
+        left, factor = torch.remainder(finite, order).long(), self.tower.bases[level]
+        if left.numel() > FEW:
+            found = powers(factor, order, above)[left].double()
+        else:  # by squaring: the table of all powers takes longer
+            found = torch.ones_like(finite)
+            for k in range(order.bit_length()):
+                step = torch.where((left >> k) % 2 == 1, float(factor), 1.0)
+                found = self.fields[level + 1].reduced(found * step)
+                factor = factor * factor % above
+        found = torch.where(x == -torch.inf, 0.0, found)
+        return torch.where(x.isnan(), torch.nan, found)
+
+    def unknown_function(self, name: str, x: Field) -> Field:
+        """A function of which nothing is known but that equal values give equal values."""
+        self.functions.add(name.partition("/")[0])
+        levels: list[Tensor | None] = []
+        for level, part in enumerate(x.levels):
+            if part is None:
+                levels.append(None)
+                continue
+            finite = part.isfinite()
+            found = self.hashed(level, torch.where(finite, part, 0.0).long(), name)
+            levels.append(torch.where(finite, found, torch.nan))
+        return Field(tuple(levels), None)

@@ -1,0 +1,45 @@
+"""What code under test is given because it makes none itself: what that leaves unknown of it.
+
+A function that turns vectors by a table is given a table made here, and an attention that is handed
+its mask is given one made here.  What the table or the mask says is no property of the code.
+"""
+
+from __future__ import annotations
+
+from .subjects import Subject
+
+__all__ = ["not_its_own", "under"]
+
+OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared",
+             "follows-its-arguments", "neighbours-differ", "angles-are-exact",
+             "survives-casting")  # fmt: skip
+OF_MASKS = ("causal", "past-is-used", "window-as-declared")
+
+
+def not_its_own(subject: Subject, law: str) -> str:
+    """Why a law is not asked of code that is given what the law is about; "" where it is asked.
+
+    >>> from attnproof.programs.subjects import Rotary
+    >>> made = {"angles": "cos, sin of base 10000"}
+    >>> turning = Rotary(name="f", turn=lambda x, p: x, width=4, given=made)
+    >>> not_its_own(turning, "angles-are-exact")
+    'the code is given its angles (cos, sin of base 10000); ask what makes them'
+    >>> not_its_own(turning, "norm")
+    ''
+    """
+    made = subject.given.get("angles", "")
+    if not made or law not in OF_ANGLES:
+        return ""
+    return f"the code is given its angles ({made}); ask what makes them"
+
+
+def under(subject: Subject, law: str) -> str:
+    """What goes before the findings of a law of masks, where the mask is given; else "".
+
+    >>> from attnproof.programs.subjects import Attention
+    >>> made = Attention(name="f", layer=lambda x: x, given={"mask": "a causal mask"})
+    >>> under(made, "causal")
+    'under the mask it is given (a causal mask): '
+    """
+    made = subject.given.get("mask", "")
+    return f"under the mask it is given ({made}): " if made and law in OF_MASKS else ""

@@ -1,0 +1,71 @@
+"""What code is, read off what it does: layout, base, scaling, precision, masks, heads, slopes.
+
+Nothing of an identity is read from source code or from names: a part of it is what calls showed,
+with how it was read and how far it may be off.  What code says of itself is read apart from that
+(:mod:`.suggestions`), and :mod:`.remarks` compares the two.
+"""
+
+from __future__ import annotations
+
+from ...numeric.rotary_precision.survey import one_thread
+from ..finite import NotFinite, watching
+from ..identity import Identity, Part
+from ..measure.base import Draw
+from ..running import fault_in
+from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+
+__all__ = ["identify"]
+
+
+def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (frozen)
+    """What the code of a subject is: its parts in words, with evidence, and plain answers.
+
+    What the code raises is told in a part named "unread"; what cannot be read is said to be so.
+
+    >>> from attnproof.programs.subjects import Mask
+    >>> import torch
+    >>> made = Mask(name="m", mask=lambda T, S: torch.ones(T, S).tril(S - T).bool())
+    >>> identify(made).sentence
+    'mask, causal, aligned at the end, True means visible, bool'
+    """
+    try:
+        with one_thread():
+            return _identify(watching(subject), draw)
+    except NotFinite as seen:
+        told = f"{seen}, at ordinary inputs"
+        part = Part("finite", False, "which gives NaN or infinity", told)
+        return Identity(subject.kind, (part,), (f"No: {told}.",))
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        fault = fault_in(subject, error)
+        told = f"the code raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        part = Part("unread", None, "which could not be read",
+                    told if fault is None else fault.told, certain=False)  # fmt: skip
+        return Identity(subject.kind or "unknown", (part,),
+                        traceback=fault.traceback if fault is not None else "")  # fmt: skip
+
+
+def _identify(subject: Subject, draw: Draw) -> Identity:
+    match subject:
+        case Rotary():
+            from .rotary import identify_rotary
+
+            return identify_rotary(subject, draw)
+        case Attention():
+            from .attention import identify_attention
+
+            return identify_attention(subject, draw)
+        case Bias():
+            from .bias import identify_bias
+
+            return identify_bias(subject, draw)
+        case Additive():
+            from .additive import identify_additive
+
+            return identify_additive(subject, draw)
+        case Mask():
+            from .mask import identify_mask
+
+            return identify_mask(subject, draw)
+        case _:
+            part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
+            return Identity(subject.kind, (part,))

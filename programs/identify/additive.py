@@ -1,0 +1,122 @@
+"""What code that adds positions to tokens adds: base, layout, order, scale, or a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ..identity import Identity, Part
+from ..measure.base import Draw
+from ..subjects import Additive
+from .fitting import fit
+from .following import Followed, follow
+from .known import Known
+from .plain_numbers import simplest, told
+
+__all__ = ["identify_additive"]
+
+MOST = 1025
+
+
+def identify_additive(code: Additive, draw: Draw) -> Identity:
+    """Read the table as what is added to tokens that are 0, and the scale from other tokens."""
+    n = min(MOST, code.most)
+    with torch.no_grad():
+        zero = torch.zeros(1, n, code.width, dtype=draw.dtype, device=draw.device)
+        table = code.added(zero)[0].double().cpu()
+        few = min(n, 7)
+        x = draw.normal(1, few, code.width)
+        scaled = code.added(x)[0].double().cpu() - code.added(zero[:, :few])[0].double().cpu()
+        parts = [_scale(x[0].double().cpu(), scaled, draw)]
+        numbers: dict[str, tuple[float, ...]] = {}
+        if float((table - table[:1]).abs().max()) == 0:
+            seen = f"{n} tokens that are 0 come out alike"
+            blind = Part("positions", False, "without positions", seen)
+            return Identity("additive", (blind, *parts))
+        noise = 4 * unit_roundoff(draw.dtype)
+        for layout, sine, cosine in _columns(table, noise):
+            s, c = table[:, sine], table[:, cosine]
+            if float((torch.hypot(s, c) - 1).abs().max()) > 4 * noise:
+                continue
+            way = follow(torch.arange(n), torch.atan2(s, c), 2 * noise)
+            numbers["frequencies"] = tuple(way.omega.tolist())
+            over = code.width / 2 if code.width % 2 else None
+            return Identity("additive", (*_waves(way, layout, n, over), *parts),
+                            (), numbers)  # fmt: skip
+        part = _table(code, table, n)
+    return Identity("additive", (part, *parts), tuple(_answers(part)))
+
+
+def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
+    """By what tokens are multiplied."""
+    value = float((x * scaled).sum() / (x * x).sum())
+    off = float((scaled - value * x).abs().max())
+    tol = 16 * unit_roundoff(draw.dtype) * max(1.0, abs(value)) * (1 + float(x.abs().max()))
+    if off > tol:
+        return Part("scale", None, "tokens that are not only scaled", f"off by {off:.2g}")
+    near = simplest(value - tol, value + tol)
+    root = math.sqrt(x.shape[-1])
+    words = "" if near == 1 else f"tokens times {told(near)}"
+    if abs(value - root) <= tol and near != 1:
+        words = f"tokens times √{x.shape[-1]}"
+    return Part("scale", value, words, f"the difference of two calls, within {tol:.1g}")
+
+
+def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]]:
+    """Layouts that go with 0 for sines and 1 for cosines at position 0: name, sines, cosines."""
+    width = table.shape[1] - table.shape[1] % 2
+    B = width // 2
+    b = torch.arange(B)
+    for name, first, second in (("interleaved", 2 * b, 2 * b + 1), ("concatenated", b, B + b)):
+        at = table[0]
+        for order, sine, cosine in (("sin first", first, second), ("cos first", second, first)):
+            start = torch.atan2(at[sine], at[cosine])
+            if bool((start.abs() <= 2 * noise).all()):
+                yield f"{name}, {order}", sine, cosine
+        if bool((torch.hypot(at[first], at[second]) - 1).abs().max() <= 4 * noise):
+            yield f"{name}, from another position than 0", first, second
+
+
+def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[Part]:
+    """The ladder; ``over``: half of an odd width, by which exponents may be counted."""
+    omega, radius = way.omega, way.radius
+    name, order = layout.split(", ", 1)
+    read = f"{len(omega)} frequencies read at {n} positions"
+    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are 1")
+    yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
+    yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
+    found = fit(Known(omega.abs(), radius), head=over)
+    if found is None:
+        first = ", ".join(told(w) for w in omega[:3].tolist())
+        turns = "" if float(omega.abs().max()) <= 1.5 else ", known up to whole turns a position"
+        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}", read,
+                   certain=False)  # fmt: skip
+        return
+    if found.base is not None:
+        low, high = found.between
+        yield Part("base", found.base, f"base {told(found.base)}",
+                   f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit",
+                   certain=not found.others and high - low <= 1e-3 * high)  # fmt: skip
+    if found.words:
+        words = found.words.replace("the whole head", "the whole width")
+        yield Part("scaling", found.scaling or "none", words, read, certain=not found.others)
+
+
+def _table(code: Additive, table: Tensor, n: int) -> Part:
+    """A table of no known formula."""
+    lengths = table.norm(dim=-1)
+    spread = float((lengths - lengths.mean()).abs().max())
+    seen = f"{n} rows; lengths differ by {spread:.2g}; no two columns are a sine and its cosine"
+    if code.learned:
+        return Part("table", "learned", "a learned table", seen)
+    return Part("table", "unknown", "a table of no known formula", seen, certain=False)
+
+
+def _answers(part: Part) -> Iterator[str]:
+    if part.value == "unknown":
+        yield ("is it the sinusoidal encoding? no: no sine and cosine of one frequency stand side "
+               "by side or half the width apart")  # fmt: skip

@@ -1,0 +1,140 @@
+"""Whether the formula of a law says something of some code, and what laws read off the code.
+
+A formula may speak of less than its law, or of other code; a run of the code shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import Formula
+
+from ..asked import NO_MASK, declared_of, not_asked
+from ..declared import DeclaredAttention
+from ..measure.attention_tolerance import allowance
+from ..measure.attention_weights import no_multiple, no_order, no_softmax
+from ..measure.base import Draw
+from ..measure.rotary_matrices import order_of
+from ..subjects import Bias, Rotary, Subject
+
+__all__ = ["channel_order", "no_formula", "plain_of"]
+
+MOST_KEYS = 300  # that are put into a cache
+UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
+
+
+def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> str:
+    """Why the formula of a law says nothing of this code, or more than the law; "" where it does.
+
+    A run of the code shows what weights are that need not add up to one, scores to which no vector
+    adds one number, and keys that have an order where nothing is declared.
+    """
+    why = not_asked(formula.id, subject, named=named)
+    if why:
+        return why
+    declared = declared_of(subject)
+    if formula.id == "step-by-step" and not declared.causal:
+        return _run(_sees_ahead, subject)
+    if formula.id == "alignment":
+        return NO_MASK if not declared.causal else _not_at_the_end(declared)
+    if formula.kind == "mask":
+        return _whole_past(declared)
+    if formula.id == "order-of-keys" and not named:
+        return _run(no_order, subject)
+    if formula.id == "cache-keeps-its-positions":
+        return _run(_none_went, subject)
+    if formula.id == "rows-sum-to-one":
+        return _run(no_softmax, subject)
+    if formula.id == "equal-axes-are-one":
+        return _no_one_axis(subject)
+    if formula.id == "shift-of-scores":
+        return _run(no_multiple, subject) or _run(no_softmax, subject)
+    return ""
+
+
+def _none_went(subject: Any, draw: Draw) -> str:
+    """Why a cache shows nothing: as many keys as are tried fit into it."""
+    kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
+    went = kept.shape[2] < MOST_KEYS
+    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none went"
+
+
+def _sees_ahead(subject: Any, draw: Draw) -> str:
+    """Why code of which no mask is declared cannot be fed in pieces; "" where it can."""
+    if subject.layer is None:
+        return ""
+    x = draw.normal(1, 3, subject.embed, salt=7)
+    other = torch.cat((x[:, :2], draw.normal(1, 1, subject.embed, salt=8)), 1)
+    at_once = allowance(subject.layer, x, draw=draw)
+    away = (at_once.output - subject.layer(other)).abs()[:, :2]
+    ahead = bool(away.max() > at_once(2))
+    return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
+
+
+def _no_one_axis(subject: Any) -> str:
+    """Why code of several axes has no turning by one: sizes that all differ show what it takes."""
+    x = Draw().normal(2, subject.heads, 5, subject.width)
+    ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
+    ids = torch.stack((ids, ids.flip(0))) + subject.first
+    ids = ids if subject.whole else ids.float()
+    with torch.no_grad():
+        try:
+            one = subject.turn(x.clone(), ids)
+            single = subject.turn(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
+        except Exception as error:  # noqa: BLE001 (any code may raise anything)
+            return f"it takes no positions of one axis ({type(error).__name__})"
+        alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
+    return "" if alike else "what it does with positions (B, T) is no turning of each token"
+
+
+def _not_at_the_end(declared: DeclaredAttention) -> str:
+    at_end = declared.alignment == "end"
+    return "" if at_end else "it is not declared that the last query stands at the last key"
+
+
+def _whole_past(declared: DeclaredAttention) -> str:
+    """A formula says of a mask that it shows the whole past, the last query at the last key."""
+    if not declared.causal:
+        return NO_MASK
+    return "the mask is declared to have a window" if declared.window else _not_at_the_end(declared)
+
+
+def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
+    """What a run of the code says against asking, "" where it cannot be run so."""
+    try:
+        return why_not(subject, Draw())
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ""
+
+
+def channel_order(
+    subject: Rotary,
+    key: bool = False,
+    given: Callable[[Tensor], Tensor] = lambda x: x,
+    numbers: Callable[[Any], Tensor] = lambda found: found,
+) -> list[int] | None:
+    """Where each channel comes back at position 0, if that is another order; else None.
+
+    Scores do not see a fixed order of the channels, the same for queries and keys.  ``given`` are
+    vectors and positions as a method gives them to the code, and ``numbers`` what comes back.
+    """
+    if subject.first > 0:
+        return None
+    unit = torch.eye(subject.width).expand(1, subject.heads, -1, -1).contiguous()
+    at = torch.zeros(1, subject.width, *[subject.axes] * bool(subject.axes), dtype=torch.int64)
+    turn = subject.turn_key if key else subject.turn
+    with torch.no_grad():
+        zero = numbers(turn(given(unit), given(at if subject.whole else at.float())))[0].double()
+    order = order_of(zero, subject.width * UNIT)
+    return None if order is None else order.tolist()
+
+
+def plain_of(subject: Subject) -> dict[str, Any]:
+    """The numbers of some code that laws use."""
+    names = ("first", "heads", "groups", "axes", "causal", "values_turn")
+    found = {name: getattr(subject, name) for name in names if hasattr(subject, name)}
+    return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}

@@ -1,0 +1,235 @@
+"""What attention code is: its scale, mask, heads and groups, softmax axis, and what it adds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ..identity import Identity, Part
+from ..measure.attention_tolerance import Recorder
+from ..measure.base import Draw
+from ..subjects import Attention
+from .bias import offsets_part
+from .capped import Cap, cap_of
+from .influence import layer_parts
+from .masks_taken import mask_parts
+from .plain_numbers import told
+from .visible import ALIGNED, Pattern, pattern, read_on
+from .weights import Scale, evaluating, groups_of, scale_of, weights_of
+
+__all__ = ["identify_attention"]
+
+SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
+QUICK = 0.05  # seconds that the small one may take
+
+
+def identify_attention(code: Attention, draw: Draw) -> Identity:
+    """Read weights with values of one key each; a layer that takes tokens only, by influence."""
+    with torch.no_grad(), evaluating(code.module):
+        if code.attend is None:
+            return Identity("attention", tuple(layer_parts(code, draw)))
+        again = _repeats(code, draw)
+        if again.value:
+            rest = Part("unread", None, "so that the rest was not read", again.evidence,
+                        certain=False)  # fmt: skip
+            return Identity("attention", (again, rest), tuple(_answers([again])))
+        start = time.thread_time()  # a busy machine decides nothing
+        square = _weights(code, draw, SMALL, SMALL)
+        if time.thread_time() - start < QUICK:
+            square = _weights(code, draw, LARGE, LARGE)
+        try:
+            wide = (_weights(code, draw, 3, 7)[0] != 0).any(0)
+        except Exception:  # noqa: BLE001 (code of as many queries as keys)
+            wide = None
+        unit = _unit(code, draw)
+        axis = _softmax(square, unit)
+        groups = groups_of(code, draw)
+        seen = (square[0] != 0).any(0)
+        apart = not bool(((square[0] != 0) == seen).all())
+        chosen = not bool(((square[1] != 0) == (square[0] != 0)).all())
+        rule, keys = pattern(seen, wide), square.shape[-1]
+        with suppress(Exception):  # code may not take so many keys
+            rule, keys = read_on(
+                rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
+            )
+        few = _weights(code, draw, 6, 6)
+        visible = (few[0] > 0).all(0)
+        scale = scale_of(code, draw, groups, visible, unit=unit)
+        cap = None
+        if scale is not None and not scale.linear and axis.value == "keys":
+            cap = cap_of(code, draw, scale.keys, visible)
+        parts = [*_scale(code, scale, cap, axis.value == "keys"),
+                 *([_chosen()] if chosen else _mask(rule, apart, keys)),
+                 *_grouping(code, groups, scale), axis,
+                 *_added(code, draw, unit), *_turns(code, draw, scale),
+                 *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
+                 again]  # fmt: skip
+        if code.layer is not None:
+            parts += layer_parts(code, draw, short=True)
+    return Identity("attention", tuple(parts), tuple(_answers(parts)))
+
+
+def _weights(code: Attention, draw: Draw, T: int, S: int) -> Tensor:
+    q = draw.normal(2, code.heads, T, code.width, salt=5)
+    k = draw.normal(2, code.groups, S, code.width, salt=6)
+    return weights_of(code, q, k)
+
+
+def _unit(code: Attention, draw: Draw) -> float:
+    """The unit roundoff of the coarsest format in which the code computes."""
+    attend = code.attend
+    assert attend is not None  # who calls has seen it
+    q = draw.normal(1, code.heads, 3, code.width, salt=13)
+    k = draw.normal(1, code.groups, 3, code.width, salt=14)
+    with Recorder() as recorder:
+        attend(q, k, k, None)
+    unit: float = max(recorder.unit, unit_roundoff(draw.dtype))
+    return unit
+
+
+def _softmax(w: Tensor, unit: float) -> Part:
+    """Over which axis the weights add up to 1."""
+    # weights are each off by some roundings of their own size, which add up to 1, and all by that
+    # of the sum they are divided by, kept in float32 at least
+    tol = 16 * unit + w.shape[-1] * unit_roundoff(torch.float32)
+    if not bool(w.isfinite().all()):
+        return Part("softmax", None, "weights that are no numbers", "NaN or inf among the weights")
+    names = ("rows of the batch", "heads", "queries", "keys")
+    for dim in (3, 2, 1, 0):
+        off = float((w.sum(dim) - 1).abs().max())
+        if off <= tol:
+            words = f"softmax over {names[dim]} (weights of a query do not add up to 1)"
+            seen = f"sums over {names[dim]} are 1 within {off:.1g}"
+            return Part("softmax", names[dim], "" if dim == 3 else words, seen)
+    rows = w.sum(3)
+    low, high = float(rows.min()), float(rows.max())
+    words = f"weights of a query that add up to {low:.3g} to {high:.3g}"
+    return Part("softmax", None, words, "sums over keys, queries, heads and rows are not 1")
+
+
+def _scale(
+    code: Attention, scale: Scale | None, cap: Cap | None, usual: bool
+) -> Iterator[Part]:  # fmt: skip
+    if scale is None or not usual:
+        seen = "too few weights are above 0" if usual else "weights are no softmax over keys"
+        yield Part("scale", None, "scale not read", seen, certain=False)
+        return
+    read = f"logarithms of weights are the scale times q·k within {scale.off:.1g}"
+    if cap is not None:
+        near = replace(scale, value=cap.scale, radius=1e-3 * cap.scale)
+        seen = f"logarithms of weights are c·tanh(s/c) within {cap.off:.1g}, s the scale times q·k"
+        yield Part("scale", cap.scale, f"scale {near.named(code.width, code.embed, code.heads)}",
+                   seen)  # fmt: skip
+        yield Part("soft cap", cap.value, f"scores softly capped at {told(cap.value)}", seen)
+        return
+    if not scale.linear:
+        yield Part("scale", None, "scores that are not a multiple of q·k",
+                   f"{read}; rounding allows {scale.allows:.1g}", certain=False)  # fmt: skip
+        return
+    name = scale.named(code.width, code.embed, code.heads)
+    seen = f"{read}; the scale is within {scale.radius:.1g}"
+    yield Part("scale", scale.value, f"scale {name}", seen)
+
+
+def _mask(rule: Pattern, apart: bool, keys: int) -> Iterator[Part]:
+    few = ", ".join(map(str, rule.counts[:8]))
+    seen = f"keys with a weight above 0 for {keys} queries; the first queries see {few}"
+    words = rule.words + (" (of the heads together)" if apart else "")
+    value = {"rule": rule.name, "before": rule.before, "after": rule.after,
+             "window": rule.window, "counts": list(rule.counts[:16]),
+             "ahead": rule.ahead}  # fmt: skip
+    yield Part("mask", value, words, seen, certain=rule.name != "irregular")
+    if rule.alignment:
+        yield Part("alignment", rule.alignment, ALIGNED[rule.alignment], "3 queries and 7 keys")
+
+
+def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) -> Iterator[Part]:
+    H, G = code.heads, code.groups
+    seen = "values that are constant in each group of their own"
+    if groups is None:
+        yield Part("grouping", None, f"{H} heads that mix groups of values", seen)
+        return
+    heads = f"{H} head{'s' * (H > 1)}"
+    if G == H and groups == list(range(H)):
+        yield Part("grouping", groups, heads, seen)
+    elif groups == [h * G // H for h in range(H)]:
+        yield Part("grouping", groups, f"{heads} on {G} groups, each repeated", seen)
+    elif groups == [h % G for h in range(H)]:
+        words = f"{heads} on {G} groups, tiled (head h reads group h mod {G})"
+        yield Part("grouping", groups, words, seen)
+    else:
+        yield Part("grouping", groups, f"{heads} that read the groups {groups[:8]}", seen)
+    if scale is not None and scale.linear and list(scale.keys) != groups:
+        words = f"keys of other groups than values: {list(scale.keys)[:8]}"
+        yield Part("groups of keys", list(scale.keys), words, "the fit of the scale")
+
+
+def _chosen() -> Part:
+    """Keys with a weight that are others for other numbers, as where the largest are kept."""
+    return Part("mask", None, "keys that are seen by what is in them", "two rows of a batch, in "
+                "which other keys have a weight", certain=False)  # fmt: skip
+
+
+def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
+    """What is added to scores: from the weights of queries that are 0.
+
+    With equal keys they differ by their places alone; with others also by what is the key's own.
+    """
+    q = torch.zeros(1, code.heads, 12, code.width, dtype=draw.dtype, device=draw.device)
+    keys = draw.normal(1, code.groups, 12, code.width, salt=7)
+    equal = keys[:, :, :1].expand_as(keys).contiguous()
+    added, other = (weights_of(code, q, k)[0] for k in (equal, keys))
+    if bool((added >= 0).all()) and bool(added.diagonal(dim1=-2, dim2=-1).all()):
+        yield from offsets_part(added.log())
+    both = (added > 0) & (other > 0)
+    off = float(torch.where(both, other / added.clamp(min=1e-300) - 1, 0.0).abs().max())
+    if off > 64 * unit * (12 + code.width):
+        yield Part("keys", True, "scores with a part that is the key's own",
+                   f"queries that are 0 weigh other keys otherwise, by {off:.2g} of the weight",
+                   certain=False)  # fmt: skip
+
+
+def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
+    """Whether scores of equal keys differ by their places, for queries that are not 0."""
+    q = draw.normal(1, code.heads, 12, code.width, salt=8)
+    k = draw.normal(1, code.groups, 1, code.width, salt=9).expand(-1, -1, 12, -1).contiguous()
+    w, zero = (weights_of(code, x, k)[0] for x in (q, torch.zeros_like(q)))
+    use = (w > 0).all(0) & (zero > 0).all(0)
+    y = torch.where(use, w.log() - zero.log(), 0.0)
+    y = torch.where(use, y - y.sum(-1, keepdim=True) / use.sum(-1).clamp(min=1)[:, None], 0.0)
+    most = 64 * unit_roundoff(draw.dtype) * (12 + code.width * float(q.norm(dim=-1).max()))
+    off = float(y.abs().max())
+    if scale is not None and off > max(most, scale.allows):
+        yield Part("positions", True, "queries and keys changed by their positions",
+                   f"equal keys get weights whose logarithms differ by {off:.2g}")  # fmt: skip
+
+
+def _repeats(code: Attention, draw: Draw) -> Part:
+    """Whether two calls in evaluation give the same."""
+    assert code.attend is not None  # who calls has seen it
+    q = draw.normal(2, code.heads, 6, code.width, salt=10)
+    k, v = (draw.normal(2, code.groups, 6, code.width, salt=s) for s in (11, 12))
+    off = float((code.attend(q, k, v, None) - code.attend(q, k, v, None)).abs().nan_to_num().max())
+    words = "" if off == 0 else "random in evaluation (dropout stays on)"
+    return Part("dropout in evaluation", off != 0, words, f"two calls differ by {told(off)}")
+
+
+def _answers(parts: list[Part]) -> Iterator[str]:
+    """What is wrong whatever was meant, in a sentence."""
+    for part in parts:
+        if part.name == "softmax" and part.value != "keys":
+            yield f"is it softmax over keys? no: {part.words}"
+        if part.name == "grouping" and "tiled" in part.words:
+            yield ("are key heads grouped right? no: they are tiled; published models repeat each "
+                   "key head for the neighbouring query heads of its group")  # fmt: skip
+        if part.name == "alignment" and part.value == "start":
+            yield ("does one query with a cache see all keys? no: the causal mask is aligned at "
+                   "the start, so that query t sees keys up to t")  # fmt: skip
+        if part.name == "dropout in evaluation" and part.value:
+            yield "is evaluation repeatable? no: two calls give different results"

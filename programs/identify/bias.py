@@ -1,0 +1,217 @@
+"""What code that makes a bias makes: slopes, buckets, a table of a window, or another function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from ..identity import Identity, Part
+from ..measure.base import Draw
+from ..subjects import Bias
+from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of, t5_bucket
+from .plain_numbers import told
+from .windows import window_parts
+
+__all__ = ["identify_bias", "offsets_part"]
+
+NEAR, FAR = 40, 600  # keys: enough for slopes; enough for the last bucket of T5
+
+
+def identify_bias(code: Bias, draw: Draw) -> Identity:
+    """Read a bias as a function of the offset; ``draw`` is not needed."""
+    del draw
+    with torch.no_grad():
+        if code.bias is None:
+            return Identity("bias", tuple(window_parts(code)))
+        raw = code.bias(NEAR, NEAR)
+        bias = heads_of(raw, NEAR, NEAR)
+        found = by_offset(bias, raw.dtype, causal=code.causal)
+        numbers: dict[str, tuple[float, ...]] = {}
+        if not found.only:
+            parts = [_not_offsets(found)]
+        else:
+            parts = list(_function(code, found, bias.shape[0]))
+            if (slopes := slopes_of(found)) is not None:
+                numbers["slopes"] = tuple(slopes[0].tolist())
+        parts += [_rows(found), *_few(code, bias)]
+    return Identity("bias", tuple(parts), tuple(_answers(parts)), numbers)
+
+
+def _not_offsets(found: ByOffset) -> Part:
+    h, t, s = found.at
+    seen = (f"head {h}: query {t}, key {s} and query {found.like[0]}, key {found.like[1]} have one "
+            f"offset and differ by {found.off:.3g}; rounding explains {found.tol:.1g}")  # fmt: skip
+    return Part("function", None, "which depends on more than the offset", seen)
+
+
+def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
+    """Slopes, buckets, or what else."""
+    slopes = slopes_of(found)
+    yield Part("heads", heads, f"{heads} heads", "the first axis")
+    if slopes is not None and bool((slopes[0].abs() > slopes[1]).any()):
+        yield _slopes(*slopes)
+        yield _future(found, slopes[0])
+        return
+    if slopes is not None:
+        yield Part("function", "none", "all zeros before the query: nothing can be read",
+                   f"distances up to {NEAR - 1}", certain=False)  # fmt: skip
+        return
+    try:
+        assert code.bias is not None  # who calls has seen it
+        raw = code.bias(FAR, FAR)
+        far = by_offset(heads_of(raw, FAR, FAR), raw.dtype, causal=code.causal)
+    except Exception as error:  # noqa: BLE001 (a table may be shorter)
+        yield Part("function", "other", "a function of the offset that is no line",
+                   f"{FAR} keys were refused: {type(error).__name__}", certain=False)  # fmt: skip
+        return
+    yield _buckets(far) or _other(far)
+
+
+def _slopes(slope: Tensor, radius: float) -> Part:
+    """Whether slopes are those that were published for this number of heads."""
+    have, heads = slope.tolist(), slope.shape[0]
+    want = published_slopes(heads)
+    seen = f"{heads} lines through {NEAR} distances; each slope within {radius:.1g}"
+    if _near(have, want, radius):
+        return Part("slopes", have, f"ALiBi, slopes as published for {heads} heads", seen)
+    if _near(sorted(have), sorted(want), radius):
+        words = f"ALiBi, slopes as published for {heads} heads in another order"
+        return Part("slopes", have, words, seen)
+    ratio = have[1] / have[0] if heads > 1 and have[0] else 0.0
+    one = all(abs(have[h] - have[0] * ratio**h) <= (radius + 1e-6 * abs(have[0])) * (1 + heads)
+              for h in range(heads))  # fmt: skip
+    how = f"one geometric series from {told(have[0])} by {told(ratio)}" if one and heads > 1 else (
+        ", ".join(told(h) for h in have[:4]))  # fmt: skip
+    words = f"lines with slopes not as published for {heads} heads ({how})"
+    first = next(h for h in range(heads) if not _near(have[h : h + 1], want[h : h + 1], radius))
+    seen += f"; head {first} has {told(have[first])}, published is {told(want[first])}"
+    return Part("slopes", have, words, seen)
+
+
+def _near(have: Sequence[float], want: Sequence[float], radius: float) -> bool:
+    """Equal within what was read and 8 roundings of a power in float32."""
+    return all(abs(a - b) <= radius + 8 * 2.0**-24 * b for a, b in zip(have, want, strict=True))
+
+
+def _future(found: ByOffset, slope: Tensor) -> Part:
+    """What keys after the query get."""
+    future = found.future()[:, 1:]
+    d = torch.arange(1, future.shape[1] + 1, dtype=torch.float64)
+    if bool(future.isnan().all()):
+        return Part("after", "hidden", "", "keys after the query are hidden or not asked")
+    known = future.nan_to_num()
+    for sign, name, words in ((-1, "falls", "falling to both sides"),
+                              (1, "rises", "the same line for keys after the query"),
+                              (0, "zero", "0 for keys after the query")):  # fmt: skip
+        if float((known - sign * slope[:, None] * d).abs().max()) <= 2 * found.tol:
+            return Part("after", name, words, f"distances up to {len(d)} after the query")
+    return Part("after", "other", "another function for keys after the query", "")
+
+
+def _runs(values: Tensor, tol: float) -> list[int]:
+    """The distances at which a new value begins: of (H, n), all heads together."""
+    change = ((values[:, 1:] - values[:, :-1]).abs() > tol).any(0)
+    return [0, *(change.nonzero()[:, 0] + 1).tolist()]
+
+
+def _buckets(found: ByOffset) -> Part | None:
+    """T5's buckets, their number and distance, if the bias is constant in just those."""
+    past, future = found.past(), found.future()
+    n = past.shape[1]
+    before = _runs(past, found.tol)
+    each = len(before)
+    if each < 4 or each > n // 2 or before == list(range(each)):  # the last: clipped, no logarithm
+        return None
+    hidden = bool(future[:, 1:].isnan().all())
+    both = not hidden and len(_runs(future, found.tol)) > 1
+    d = torch.arange(n)
+    buckets = 2 * each if both else each
+    fit = []
+    exact, last = each // 2, before[-1]
+    most = 2 * n  # the last bucket begins at exact·(distance/exact)^(1 − 1/(each − exact))
+    if each - exact > 1:
+        most = int(exact * ((last + 1) / exact) ** ((each - exact) / (each - exact - 1))) + 2
+    for distance in range(exact + 1, min(most, 2 * n)):
+        number = t5_bucket(-d, buckets, distance, both=both)
+        if [0, *((number[1:] != number[:-1]).nonzero()[:, 0] + 1).tolist()] == before:
+            fit.append(distance)
+    if not fit:
+        return None
+    power = [x for x in fit if x & (x - 1) == 0]
+    distance = power[0] if power else fit[0]
+    if both:
+        after = [0, 1, *(x for x in before if x > 1)]
+        if _runs(future, found.tol) != after:
+            return None
+    sides = "both directions" if both else "one direction"
+    words = f"T5 buckets: {buckets}, {sides}, distance {distance}"
+    seen = f"the bias changes at distances {', '.join(map(str, before[:20]))}"
+    if len(fit) > 1:
+        seen += f"; distances from {fit[0]} to {fit[-1]} give the same buckets"
+    value = {"buckets": buckets, "distance": distance, "bidirectional": both}
+    return Part("buckets", value, words, seen, certain=len(fit) == 1)
+
+
+def _other(found: ByOffset) -> Part:
+    """A function of the offset that has no name here."""
+    past = found.past()
+    starts = _runs(past, found.tol)
+    last = starts[-1]
+    words = f"a function of the offset with {len(starts)} values before the query"
+    if last < past.shape[1] - 1:
+        words += f", one beyond distance {last}"
+    if bool((past[:, 1:] <= past[:, :-1] + found.tol).all()):
+        words += ", falling with the distance"
+    return Part("function", "other", words, f"distances up to {past.shape[1] - 1}", certain=False)
+
+
+def _rows(found: ByOffset) -> Part:
+    words = "up to a number for each query, which softmax does not see" if found.own else ""
+    return Part("rows", "own number" if found.own else "none", words,
+                "the entries of the queries' own keys")  # fmt: skip
+
+
+def _few(code: Bias, square: Tensor) -> Iterator[Part]:
+    """Where queries stand if there are fewer of them than keys."""
+    assert code.bias is not None  # who calls has seen it
+    T, n = 3, NEAR
+    few = heads_of(code.bias(T, n), T, n)
+    visible = few.isfinite() & square[:, -T:].isfinite()
+    for name, rows in (("end", square[:, -T:]), ("start", square[:, :T])):
+        apart = torch.where(visible & rows.isfinite(), few - rows, 0.0)
+        apart = apart - apart[..., :1]
+        scale = max(1.0, float(torch.where(square.isfinite(), square.abs(), 0.0).max()))
+        if float(apart.abs().max()) <= 1e-5 * scale:
+            words = "" if name == "end" else "queries that stand at the start where there are fewer"
+            yield Part("alignment", name, words, f"{T} queries and {n} keys")
+            return
+    yield Part("alignment", "neither", "fewer queries that stand at neither end",
+               f"{T} queries and {n} keys")  # fmt: skip
+
+
+def offsets_part(added: Tensor) -> Iterator[Part]:
+    """What attention code adds to scores by itself, from logarithms of weights (H, T, S)."""
+    seen = added.isfinite()
+    count = seen.sum(-1, keepdim=True).clamp(min=1)
+    mean = torch.where(seen, added, 0.0).sum(-1, keepdim=True) / count
+    size = torch.where(seen, added - mean, 0.0).abs().max()
+    if float(size) <= 1e-4 or not bool(seen.diagonal(dim1=-2, dim2=-1).all()):
+        return
+    found = by_offset(added, torch.float32, causal=not bool(seen[:, 0, 1:].any()))
+    slopes = slopes_of(found) if found.only else None
+    if slopes is not None and bool((slopes[0].abs() > slopes[1]).any()):
+        part = _slopes(*slopes)
+        yield Part("bias", part.value, part.words, f"queries that are 0; {part.evidence}")
+        return
+    words = "a bias of the offset is added" if found.only else "a bias of query and key is added"
+    yield Part("bias", None, words, f"queries that are 0 have weights whose logarithms differ by "
+               f"{float(size):.2g}", certain=False)  # fmt: skip
+
+
+def _answers(parts: Sequence[Part]) -> Iterator[str]:
+    slopes = next((p for p in parts if p.name == "slopes"), None)
+    if slopes is not None:
+        right = "as published" in slopes.words and "not as" not in slopes.words
+        yield (f"are my slopes the published ones? {'yes' if right else 'no'}: {slopes.words}")

@@ -1,0 +1,176 @@
+"""The calls of some code by the names that laws use, for every method that runs the code itself.
+
+A method says how it hands numbers to code and reads what comes back (:class:`Hand`); which field of
+a subject is which call is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import called
+
+from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .asked import channel_order, plain_of
+
+__all__ = ["REFUSALS", "Hand", "NotAsked", "calls_of"]
+
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
+
+
+class NotAsked(Exception):
+    """The law is not asked of this code; the text says why."""
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+@dataclass(frozen=True)
+class Hand:
+    """How a method gives numbers to code.
+
+    ``call``: the name of a call and the code -> the call on the arrays of the method.
+    ``followed``: plain numbers or positions as the method gives them; ``numbers``: what comes back
+    as plain numbers.  ``hides``: the number that hides a key, in the dtype of the scores.
+    """
+
+    call: Callable[[str, Callable[..., Any]], Callable[..., Any]]
+    followed: Callable[[Tensor], Any] = _same
+    numbers: Callable[[Any], Tensor] = _same
+    dtype: torch.dtype = torch.float32
+
+
+def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
+    """The calls of some code, and its plain numbers, as laws use them."""
+    found: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    match subject:
+        case Rotary():
+            found = _rotary(subject, hand)
+        case Attention():
+            found = _attention(subject, hand)
+        case Bias():
+            found = _bias(subject, hand)
+        case Additive():
+            found = {"added": hand.call("added", subject.added)}
+        case Layer():
+            found = {"call": hand.call("call", subject.call)}
+        case Mask():
+            found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
+            more = {"true_means": subject.true_means}
+    return called(found, **plain_of(subject), **more)
+
+
+def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
+    found: dict[str, Any] = {"turn": hand.call("turn", subject.turn)}
+    if subject.key is not None:
+        found["key"] = hand.call("key", subject.key)
+    found["in_order"] = _in_order(subject, hand, False)
+    found["key_in_order"] = _in_order(subject, hand, True)
+    if subject.axes:
+        found["one_axis"] = _of_one_axis(found["turn"])
+    for name in ("all_three", "shift", "convert", "running"):
+        if getattr(subject, name) is not None:
+            found[name] = hand.call(name, getattr(subject, name))
+    if subject.evict is not None:
+        found["evict"] = _evicting(hand.call("evict", subject.evict), hand)
+    other = subject.converts_to
+    if other is not None:
+        found["converted"] = (hand.call("turn", other.turn), hand.call("key", other.turn_key))
+    if subject.paths:
+        found["turned_paths"] = [hand.call("turn", path) for path in subject.paths.values()]
+    return found
+
+
+def _in_order(subject: Rotary, hand: Hand, key: bool) -> Callable[..., Any]:
+    """The turning with the channels in their order, which is read where a law asks for it."""
+    turn = hand.call("key" if key else "turn", subject.turn_key if key else subject.turn)
+    read: list[list[int] | None] = []
+
+    def turned(x: Any, positions: Any) -> Any:
+        if not read:
+            read.append(channel_order(subject, key, hand.followed, hand.numbers))
+        found = turn(x, positions)
+        return found if read[0] is None else found[..., read[0]]
+
+    return turned
+
+
+def _of_one_axis(turn: Callable[..., Any]) -> Callable[..., Any]:
+    def turned(x: Any, positions: Any) -> Any:
+        try:
+            return turn(x, positions)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            told = f"it takes no positions of one axis ({type(error).__name__})"
+            raise NotAsked(told) from error
+
+    return turned
+
+
+def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:
+    def evicted(keys: Any) -> tuple[Any, Any, Any]:
+        kept, raw, places = evict(keys)
+        at = hand.numbers(places).long()
+        return kept, raw, hand.followed(at.expand(keys.shape[0], *at.shape[-1:]).contiguous())
+
+    return evicted
+
+
+def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in ("layer", "hide", "step", "documents", "whole_layer"):
+        if getattr(subject, name) is not None:
+            found[name] = hand.call(name, getattr(subject, name))
+    if subject.step is not None:
+        step = subject.step
+        found["at_once"] = found.get("layer") or hand.call("layer", lambda x: step(x, None)[0])
+    attend = subject.attend
+    if attend is None:
+        if subject.layer is not None and subject.paths:
+            found["layer_paths"] = [hand.call("layer", path) for path in subject.paths.values()]
+        return found
+    found["attend"] = _under(hand.call("attend", attend), lambda _: None)
+    if subject.paths:
+        paths = (hand.call("attend", path) for path in subject.paths.values())
+        found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
+    if subject.masks:
+        hides = torch.tensor(-torch.inf, dtype=hand.dtype)
+        as_numbers = {
+            "bool": lambda seen: seen,
+            "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
+        }
+        call = hand.call("attend", attend)
+        found["attend_masked"] = [_under(call, as_numbers[name]) for name in subject.masks]
+    return found
+
+
+def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Attention under a mask that is made of truth values, or under none."""
+    return lambda q, k, v, seen=None: attend(q, k, v, mask(seen))
+
+
+def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
+    if subject.bias is None:
+        return {}
+    bias = subject.bias
+
+    def biased(queries: int, keys: int) -> Tensor:
+        try:
+            return bias(queries, keys)
+        except REFUSALS as error:
+            told = f"{type(error).__name__} with {keys} keys"
+            raise NotAsked(f"the code makes the bias of one length ({told})") from error
+
+    return {"biased": hand.call("biased", _of_lengths(biased))}
+
+
+def _of_lengths(make: Callable[[int, int], Tensor]) -> Callable[..., Any]:
+    """What is made of two lengths, called with arrays that have them."""
+    return lambda x, y: make(x.shape[0], y.shape[0])

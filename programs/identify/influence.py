@@ -1,0 +1,201 @@
+"""What a layer that takes tokens looks at: which tokens, whether their places, and chance.
+
+Whether places count is looked at in float64: what permuted tokens change in the last output is held
+against what rounding explains there, first at the weights as they are, then at larger ones, as the
+small weights of a fresh model hide it.  Of code in which nothing is seen no more is said than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..identity import Part
+from ..measure.attention_tolerance import Unsteady
+from ..measure.base import Draw
+from ..measure.scene import Scene, arranged
+from ..subjects import Attention
+from .visible import Pattern, pattern
+
+__all__ = ["layer_parts"]
+
+TOKENS = 12
+SHIFT = 5  # places by which tokens are moved
+LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
+
+
+def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator[Part]:
+    """Mask, positions and chance of a layer; ``short``: where its inner call was read already."""
+    assert code.layer is not None  # who calls has seen it
+    x = draw.normal(1, TOKENS, code.embed, salt=31)
+    here = code.layer(x).double()
+    again = code.layer(x).double()
+    if float((here - again).abs().max()) > 0:
+        yield Part("dropout in evaluation", True, "random in evaluation (dropout stays on)",
+                   "two calls of the layer differ")  # fmt: skip
+        return
+    seen = _influence(code, x, draw)
+    rule = pattern(seen)
+    told = f"a change of one token, for each of {TOKENS} tokens"
+    if not short:
+        yield Part("scale", None, "scale not known", "only the layer as a whole can be called",
+                   certain=False)  # fmt: skip
+        yield _mask(code, rule, told)
+    yield _positions(code, rule, draw, short=short)
+    if code.whole_layer is not None or code.hide is not None:
+        yield _absolute(code, draw)
+
+
+def _mask(code: Attention, rule: Pattern, told: str) -> Part:
+    """Which tokens are seen; whose mask that is, where it is not the code's own."""
+    value: dict[str, Any] = {
+        "rule": rule.name, "before": rule.before, "after": rule.after, "ahead": rule.ahead
+    }  # fmt: skip
+    words, sure = rule.words, rule.name != "irregular"
+    made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")
+    if made:
+        words, sure = f"{words}, by the mask it is given", False
+        value["given"], told = made, f"{told}; it was given {made}"
+    elif left_out and rule.name == "none":
+        words = f"no mask of its own (it takes {left_out}, and was given none)"
+        value["given"] = None
+    elif left_out:
+        words, value["given"] = f"{words} where it is given no {left_out}", None
+    return Part("mask", value, words, told, certain=sure)
+
+
+def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Part:
+    """Whether the last output changes where the other tokens are permuted.
+
+    Masks of layers upon each other show the order of tokens as well, and so do windows.
+    """
+    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+        try:
+            with arranged(code, dtype) as floor:
+                looks, seen, alone = _looks(code, draw.cast(dtype), floor)
+            break
+        except Unsteady as error:
+            return Part("positions of tokens", None, "", str(error), certain=False)
+        except Exception:
+            if dtype is draw.dtype:
+                raise  # else it is code that takes one format only
+    if looks:
+        plain = rule.name == "none" or (rule.name == "causal" and alone)
+        words = "looks at positions" if plain else "looks at the order of tokens"
+    elif looks is None:
+        words = "positions not seen at these weights" if code.module else "positions not seen"
+    else:
+        words = "without positions"
+    return Part("positions of tokens", looks, "" if short and not looks else words, seen,
+                certain=looks is not None)  # fmt: skip
+
+
+def _absolute(code: Attention, draw: Draw) -> Part:
+    """Whether the same tokens further along come out otherwise, with all before them hidden.
+
+    Offsets alone are the same there.  Code that counts positions by its mask gives the same too:
+    then nothing is told.
+    """
+    name, x = "absolute positions", draw.normal(1, TOKENS, code.embed, salt=34)
+    placed, hide = code.whole_layer, code.hide
+    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+        try:
+            with arranged(code, dtype) as floor:
+                scene, x = Scene(code, draw.cast(dtype), floor), x.to(dtype)
+                if placed is not None:
+                    plain = scene.allow(lambda x: placed(x, 0), x)
+                    here = placed(x, SHIFT)
+                else:
+                    assert hide is not None  # who calls has seen it
+                    keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
+                    plain = scene.allow(lambda x, keep=keep: hide(x, keep), x)
+                    more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
+                    keep = torch.cat((~keep[:, :SHIFT], keep), 1)
+                    here = hide(more, keep)[:, SHIFT:]
+                off = float((here - plain.output).abs().max())
+                allowed = plain(places=TOKENS + SHIFT)
+            break
+        except Exception as error:  # noqa: BLE001 (it may take one format only, or no such call)
+            if dtype is draw.dtype or isinstance(error, Unsteady):
+                return Part(name, None, "", str(error), certain=False)
+    way = "" if placed is not None else " behind hidden tokens"
+    seen = f"the same tokens {SHIFT} places further along{way} differ by {off:.1g}"
+    if not math.isfinite(off):
+        return Part(name, None, "", seen, certain=False)
+    if off > allowed:
+        return Part(name, True, "", f"{seen}; rounding explains {allowed:.1g}")
+    sure = placed is not None
+    return Part(name, False if sure else None, "", seen, certain=sure)
+
+
+def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
+    """True, False (bitwise nothing changes) or None (not told from rounding); and the evidence.
+
+    Last, whether one softmax alone is computed in a call.  The weights are left larger: who calls
+    puts them back.
+    """
+    assert code.layer is not None  # who calls has seen it
+    layer = code.layer
+    last = torch.tensor([TOKENS - 1], device=draw.device)
+    order = torch.cat((draw.permutation(TOKENS - 1, salt=33), last))
+    x = draw.normal(1, TOKENS, code.embed, salt=31)
+    with _Softmaxes() as counted:
+        layer(x)
+    before, offs = 1.0, []
+    for factor in LARGER:
+        for one in code.module.parameters() if code.module is not None else ():
+            if one.dim() > 1:
+                one.data = one.data * (factor / before)
+        before = factor
+        plain = Scene(code, draw, floor).allow(layer, factor * x)
+        off = float((layer(factor * x[:, order])[:, -1] - plain.output[:, -1]).abs().max())
+        times = f", at {factor:g} times the weights and tokens" if factor > 1 else ""
+        if not math.isfinite(off):
+            break
+        if off > plain():
+            return True, (f"with the other tokens permuted the last output changes by {off:.1g}; "
+                          f"rounding explains {plain():.1g}{times}"), counted.many == 1  # fmt: skip
+        offs.append(off)
+    if offs and not any(offs):
+        return False, "with the other tokens permuted the last output stays to the bit", False
+    if not offs:
+        return None, "the last output is no number", False
+    seen = (f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
+            f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
+            "explains it")  # fmt: skip
+    return None, seen, False
+
+
+class _Softmaxes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """How many softmaxes, or attentions as a whole, one call computes."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.many = 0
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """That code may compile itself, which is refused under other modes."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.many += any(word in str(func) for word in ("softmax", "attention"))
+        return func(*args, **(kwargs or {}))
+
+
+def _influence(code: Attention, x: Tensor, draw: Draw) -> Tensor:
+    """Which outputs change with which token: (T, T), token s in column s."""
+    assert code.layer is not None  # who calls has seen it
+    changed = []
+    for s in range(TOKENS):
+        other = x.clone()
+        other[:, s] += draw.normal(code.embed, salt=32) * 4
+        changed.append((code.layer(other) - code.layer(x))[0].abs().amax(-1) > 0)
+    return torch.stack(changed, dim=-1).cpu()

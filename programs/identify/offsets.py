@@ -1,0 +1,156 @@
+"""A bias as a function of the offset, key less query, up to a number for each query.
+
+softmax does not see a number that is added to a whole row, so that a bias s·key is the same as
+−s·(query − key) under a causal mask; each row is taken less its value at the query's own key.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+
+__all__ = ["ByOffset", "by_offset", "heads_of", "published_slopes", "slopes_of", "t5_bucket"]
+
+ENTRIES = 1 << 22  # that are looked at together
+HIDING = -1e4  # what is less hides a key and says nothing of its offset
+
+
+def heads_of(bias: Tensor, T: int, S: int) -> Tensor:
+    """A bias (.., H, T, S), or one that broadcasts to it, as (H, T, S) in float64.
+
+    Raises ``ValueError`` for another shape.
+    """
+    shape = tuple(bias.shape)
+    if bias.dim() < 2 or shape[-2] not in (1, T) or shape[-1] not in (1, S):
+        raise ValueError(f"the bias of {T} queries and {S} keys is (heads, {T}, {S}); got {shape}")
+    flat = bias.detach().cpu().reshape(-1, *shape[-2:])
+    return flat.double().expand(flat.shape[0], T, S)
+
+
+@dataclass(frozen=True)
+class ByOffset:
+    """f of each head: ``values`` (H, 2n − 1) at offsets −(n − 1) .. n − 1, NaN where hidden.
+
+    ``off``: how far entries of one offset are apart, at most; ``at`` (head, query, key) and
+    ``like`` (query, key) of the same offset where they are.  ``tol`` is what rounding explains.
+    ``own``: whether the number of each row, which was taken off, differs between rows.
+    """
+
+    values: Tensor
+    off: float
+    at: tuple[int, int, int]
+    like: tuple[int, int]
+    tol: float
+    own: bool
+
+    @property
+    def only(self) -> bool:
+        """Whether the bias depends on the offset alone."""
+        return self.off <= self.tol
+
+    def past(self) -> Tensor:
+        """f at distances 0, 1, .., n − 1 before the query: (H, n)."""
+        n = (self.values.shape[1] + 1) // 2
+        return self.values[:, :n].flip(-1)
+
+    def future(self) -> Tensor:
+        """f at distances 0, 1, .., n − 1 after the query: (H, n)."""
+        n = (self.values.shape[1] + 1) // 2
+        return self.values[:, n - 1 :]
+
+
+def by_offset(bias: Tensor, dtype: torch.dtype, *, causal: bool = False) -> ByOffset:
+    """Read a square bias (H, n, n) that was computed in a dtype.
+
+    Keys after the query are left out where ``causal``.  Entries b and b′ of one offset, each less
+    the entry of its own row, are four numbers that are rounded, up to three times each: 12 u of
+    the largest.  Raises ``ValueError`` where a query does not see its own key.
+    """
+    n = bias.shape[-1]
+    t, s = torch.arange(n)[:, None], torch.arange(n)[None, :]
+    seen = bias.isfinite() & (bias > HIDING)
+    if causal:
+        seen = seen & (s <= t)
+    own = bias.diagonal(dim1=-2, dim2=-1)
+    if not bool(own.isfinite().all()):
+        raise ValueError("a query does not see its own key, from which offsets are counted")
+    g = torch.where(seen, bias - own[:, :, None], math.nan)
+    column = (s - t + n - 1).expand(1, n, n)
+    parts, off, at, like = [], 0.0, (0, 0, 0), (0, 0)
+    step = max(1, ENTRIES // (2 * n * n))
+    for start in range(0, g.shape[0], step):
+        some = g[start : start + step]
+        skewed = torch.full((some.shape[0], n, 2 * n - 1), math.nan, dtype=torch.float64)
+        skewed.scatter_(2, column.expand(some.shape[0], n, n), some)  # (H, query, offset)
+        known = ~skewed.isnan()
+        low = skewed.nan_to_num(nan=math.inf).min(1)
+        high = skewed.nan_to_num(nan=-math.inf).max(1)
+        met = known.any(1)
+        parts.append(torch.where(met, (low.values + high.values) / 2, math.nan))
+        apart = torch.where(met, high.values - low.values, 0.0)
+        if float(apart.max()) > off:
+            off = float(apart.max())
+            h, o = divmod(int(apart.argmax()), 2 * n - 1)
+            a, b = int(high.indices[h, o]), int(low.indices[h, o])
+            at, like = (start + h, a, a + o - n + 1), (b, b + o - n + 1)
+    values = torch.cat(parts)
+    largest = float(torch.where(seen, bias.abs(), 0.0).max())
+    tol = 12 * unit_roundoff(dtype) * max(largest, float(own.abs().max()))
+    return ByOffset(values, off, at, like, tol, float((own - own[:, :1]).abs().max()) > tol)
+
+
+def slopes_of(found: ByOffset) -> tuple[Tensor, float] | None:
+    """m of each head if the bias falls by m with each step into the past, and how far m may be off.
+
+    None where the bias is not linear in the distance.
+    """
+    past = found.past()
+    n = past.shape[1]
+    if n < 3 or bool(past.isnan().any()):
+        return None
+    slope = -past[:, -1] / (n - 1)
+    line = -slope[:, None] * torch.arange(n, dtype=torch.float64)
+    if float((past - line).abs().max()) > 2 * found.tol:
+        return None
+    return slope, 2 * found.tol / (n - 1)
+
+
+def published_slopes(heads: int) -> list[float]:
+    """The slopes of ALiBi for any number of heads (Press, Smith and Lewis 2022, and their code).
+
+    For a power of two 2^(−8/H), 2^(−16/H), .., 2^(−8); else those of the next lower power of two,
+    then every other one of the next higher.
+
+    >>> [round(s, 4) for s in published_slopes(6)]
+    [0.25, 0.0625, 0.0156, 0.0039, 0.5, 0.125]
+    """
+    if heads < 1:
+        raise ValueError(f"slopes are of at least one head; got {heads}")
+    lower = 1 << (heads.bit_length() - 1)
+    first = [2.0 ** (-8 * (h + 1) / lower) for h in range(lower)]
+    more = [2.0 ** (-8 * (h + 1) / (2 * lower)) for h in range(0, 2 * lower, 2)]
+    return first + more[: heads - lower]
+
+
+def t5_bucket(offset: Tensor, buckets: int, distance: int, *, both: bool) -> Tensor:
+    """The bucket of offsets (key less query), whole numbers: Raffel et al. 2020, section 2.1.
+
+    Half of the buckets of a direction are for one distance each; the others grow with its
+    logarithm up to ``distance``, in float32 as in the T5 code, so that a distance at an edge falls
+    where it falls there.  ``both``: the second half of all buckets is for keys after the query.
+
+    >>> t5_bucket(torch.tensor([-200, -9, -1, 0, 1, 9]), 32, 128, both=True).tolist()
+    [15, 8, 1, 0, 17, 24]
+    """
+    each = buckets // 2 if both else buckets
+    after = (offset > 0).long() * each if both else torch.zeros_like(offset)
+    size = offset.abs() if both else (-offset).clamp(min=0)
+    exact = each // 2
+    grown = torch.log(size.clamp(min=1).float() / exact) / math.log(distance / exact)
+    far = (exact + (grown * (each - exact)).long()).clamp(max=each - 1)
+    return after + torch.where(size < exact, size, far)

@@ -1,0 +1,122 @@
+"""In which precision rotary code computes its angles, and up to which position they are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ...numeric.rotary_precision.extraction import places
+from ..identity import Part
+from ..measure.base import Draw
+from ..subjects import Rotary
+from .axes import Ladders
+from .dynamic import Dynamic
+from .following import LEVEL, exact_to, roundings
+from .plain_numbers import told
+from .turned import Blocks, images
+
+__all__ = ["precise_answer", "precision_parts", "table_part"]
+
+LAST = 1 << 20
+DENSE = 512  # below it every position is asked,
+ENTRIES = 1 << 24  # unless so many numbers would be turned
+
+
+def precision_parts(
+    code: Rotary, draw: Draw, blocks: Sequence[Blocks], found: Ladders, noise: float,
+    ids: str, dynamic: Dynamic | None,
+) -> list[Part]:  # fmt: skip
+    """In which precision angles are computed, and up to where they are exact."""
+    if found.formula is None:
+        words = "in a precision that is not told, as no formula for the frequencies is known"
+        return [Part("angles", None, words, "", certain=False)]
+    axis = int(found.axis[0])
+    mine = found.axis == axis
+    positions, omega = blocks[axis].positions, found.formula[mine]
+    ways = roundings(positions, blocks[axis].angles[:, mine], omega, 2 * noise)
+    if not ways:
+        parts = [Part("angles", None, "angles rounded in a way that is not known",
+                      "no rounding of positions, frequencies and angles gives what was read",
+                      certain=False)]  # fmt: skip
+    else:
+        reach = float(positions.abs().max()) * float(omega.abs().max())
+        single = (positions.float()[:, None] * omega.float()).double()
+        told_apart = bool(((single - positions.double()[:, None] * omega).abs() > 2 * noise).any())
+        words = ways[0].words
+        if ways[0].angles == torch.float64 and not told_apart:
+            words = "angles computed in float32 or finer"
+        seen = f"{int(mine.sum())} pairs at {len(positions)} positions up to {told(reach)} radians"
+        coarse = [w.words for w in ways if w.angles not in (torch.float64, torch.float32)
+                  or w.positions in (torch.float16, torch.bfloat16)]  # fmt: skip
+        other = [w for w in coarse if w != words][:2] if "computed" in words else []
+        seen += f"; {' or '.join(other)} gives the same there" if other else ""
+        name = {"positions": str(ways[0].positions), "frequencies": str(ways[0].frequencies),
+                "angles": str(ways[0].angles)}  # fmt: skip
+        value = {k: v.removeprefix("torch.") for k, v in name.items()}
+        parts = [Part("angles", value, words, seen, certain=not other)]
+    if code.whole:
+        parts.append(_exact(code, draw, blocks[axis], found, noise, ids, dynamic))
+    return parts
+
+
+def _exact(
+    code: Rotary, draw: Draw, blocks: Blocks, found: Ladders, noise: float, ids: str,
+    dynamic: Dynamic | None,
+) -> Part:  # fmt: skip
+    """Up to which position angles are within 1e-2 of the formula, by doubling."""
+    axis = int(found.axis[0])
+    mine = found.axis == axis
+    assert found.formula is not None  # who calls has seen it
+    omega, furthest = found.formula[mine], int(blocks.positions.max())
+    level = LEVEL if 2 * noise <= LEVEL else float(f"{2 * noise:.0e}")
+
+    def last_of(some: Tensor) -> int | None:
+        seen = images(code, some, draw, axis=axis).finite().blocks(found.pairs)
+        return exact_to(seen.positions, seen.angles[:, mine], omega, noise, level)
+
+    last = exact_to(blocks.positions, blocks.angles[:, mine], omega, noise, level)
+    reach = min(LAST, code.most - 1) if ids == "own" and dynamic is None else furthest
+    at = furthest
+    while last is None and at < reach:
+        at = min(2 * at, reach)
+        more = places(at)
+        last = last_of(more[more > furthest])
+        last = furthest if last == -1 else last
+        furthest = at
+    left = "" if level == LEVEL else ", what the table's rounding leaves"
+    at_level = f"at {_power(level)}{left}"
+    if last is None:
+        return Part("exact to", furthest, f"exact to position {furthest} {at_level}",
+                    "no angle is further off at any place up to the furthest asked")  # fmt: skip
+    seen = "1, 2, 4, .. and places between; before the double of it an angle is further off"
+    if last >= DENSE:
+        last = 1 << (last.bit_length() - 1)
+    elif ids == "own" and dynamic is None and last * code.width**2 * code.heads <= ENTRIES:
+        some = last_of(torch.arange(max(code.first, 0), min(2 * last + 4, code.most)))
+        last = last if some is None else some
+        seen = "every position up to there was asked"
+    return Part("exact to", max(last, 0), f"exact to position {max(last, 0)} {at_level}", seen)
+
+
+def _power(level: float) -> str:
+    """1e-2 for 0.01."""
+    return f"{level:.0e}".replace("e-0", "e-")
+
+
+def table_part(table: torch.dtype, data: torch.dtype) -> Part:
+    """In which dtype the cosines and sines are."""
+    name = str(table).removeprefix("torch.")
+    words = "" if table == data else f"cosines and sines rounded to {name}"
+    return Part("table", name, words, f"all that were met are numbers of {name}")
+
+
+def precise_answer(parts: Sequence[Part]) -> str:
+    """How far the code can be trusted, where a rounding limits it."""
+    angles = next((p for p in parts if p.name == "angles"), None)
+    exact = next((p for p in parts if p.name == "exact to"), None)
+    if angles is None or exact is None or "rounded" not in angles.words:
+        return ""
+    return (f"{angles.words}: {exact.words}, and not further; compute positions, frequencies and "
+            "angles in float32, and round cosines and sines")  # fmt: skip

@@ -1,0 +1,423 @@
+"""Remarks: what code was found to be beside what its own names, docstring and settings suggest.
+
+A remark breaks no law and changes no exit code: code may be meant as it is.  It names what was
+expected, which name, line or setting suggests that, and what was found.  Where nothing suggests
+anything, what is found is compared with what published code uses, and only what is known for a
+slip is remarked.  Code that says of itself what it does gets no remark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..identity import Identity, Part
+from ..subjects import Attention, Rotary, Subject
+from .plain_numbers import told
+from .suggestions import Suggestions, suggestions_of
+
+__all__ = ["Remark", "remarks_on"]
+
+CLOSE = 1e-3  # of a value that is read and one that is written
+FEW_DIGITS = 2  # of a base that one writes down; those of published models have one or two
+LEAST_BASE = 100.0  # of published models, for images; texts have 10,000 and more
+
+OF_BASE = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
+OF_WIDTH = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
+OF_SHARE = ("partial_rotary_factor", "rotary_pct", "rotary_percent", "rope_percent",
+            "rotary_percentage")  # fmt: skip
+OF_LAYOUT = ("interleaved", "is_neox_style", "rotary_interleaved", "rope_interleave",
+             "rope_interleaved")  # fmt: skip
+OF_SCALING = ("rope_type", "scaling_type", "rope_scaling_type")
+OF_FACTOR = ("factor", "scaling_factor", "rope_scaling_factor")
+OF_SCALE = r"scal|temperature|multiplier|norm_factor|inv_norm"
+OF_HEAD = ("head_dim", "head_size")
+OF_WINDOW = ("window", "window_size", "sliding_window", "local_window")
+OF_CAUSAL = ("causal", "is_causal", "causal_mask")
+OF_DIRECTIONS = ("bidirectional",)
+OF_BUCKETS = ("buckets", "num_buckets", "relative_attention_num_buckets")
+CAUSAL = re.compile(r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b")
+FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear scal"}
+
+
+@dataclass(frozen=True)
+class Remark:
+    """``about`` names the part of the identity; ``expected``, ``why`` and ``found`` are phrases.
+
+    >>> Remark("base", "base 1000000", "base = 1000000.0 of Rope", "base 10000").found
+    'base 10000'
+    """
+
+    about: str
+    expected: str
+    why: str
+    found: str
+
+
+def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple[Remark, ...]:
+    """What is unusual of code: its identity against what it says of itself.
+
+    ``thing`` is what was adapted; without it the module of the subject.
+
+    >>> from attnproof.programs.subjects import Bias
+    >>> made = Part("slopes", [1.0], "lines with slopes not as published for 1 heads (1)", "")
+    >>> def alibi(heads): ...  # no body is needed
+    >>> code = Bias(name="Alibi", heads=1)
+    >>> [one.about for one in remarks_on(code, Identity("bias", (made,)), alibi)]
+    ['slopes']
+    """
+    code = thing if thing is not None else subject.module
+    said = Suggestions() if code is None else suggestions_of(code, subject.module)
+    parts = {part.name: part for part in identity.parts}
+    rule = RULES.get(subject.kind)
+    found = tuple(rule(subject, parts, said)) if rule is not None else ()
+    known = _declared(getattr(subject, "declared", None))
+    return tuple(one for one in found if one.about not in known)
+
+
+def _declared(declared: Any) -> set[str]:
+    """What is declared by the name of a part: a law compares that, whatever the code says."""
+    if declared is None:
+        return set()
+    usual = type(declared)()
+    said = {f.name for f in fields(declared)
+            if getattr(declared, f.name) not in (None, getattr(usual, f.name))}  # fmt: skip
+    parts = {"causal": "mask", "length": "attention factor"}
+    return said | {parts[name] for name in said if name in parts}
+
+
+def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    yield from _layout(subject, parts, said)
+    if subject.given.get("angles"):
+        return
+    yield from _width(subject, parts, said)
+    yield from _scaling(parts, said)
+    over = tuple(_over_head(subject, parts, said))
+    yield from over
+    if not over and not _proportional(said):
+        yield from _base(parts, said, "rotary code", _odd(parts))
+    factor = parts.get("attention factor")
+    if factor is not None and factor.words.endswith("applied twice"):
+        yield Remark("attention factor", "the square root of that", "YaRN multiplies by "
+                     "0.1 ln s + 1 once", factor.words)  # fmt: skip
+    others = parts.get("other channels")
+    if others is not None and others.words:
+        yield Remark("other channels", "the channels that do not turn unchanged",
+                     "published partial rotations keep them", others.words)  # fmt: skip
+
+
+def _layout(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """Pairs of the rotation and its table, or pairs and what names say of them."""
+    del subject
+    rotation = parts.get("rotation")
+    if rotation is not None:
+        yield Remark("rotation", "one pairing of channels for both",
+                     "scores depend on the offset alone only then", rotation.evidence)  # fmt: skip
+        return
+    found = parts.get("layout")
+    if found is None or not found.certain or found.value not in ("interleaved", "half"):
+        return
+    wanted, why = "", ""
+    for one in said.under(OF_LAYOUT, bool):
+        interleaved = one.value != (one.name == "is_neox_style")
+        wanted, why = "interleaved" if interleaved else "half", str(one)
+    for one in said.under(("layout",), str):
+        if one.value in ("interleaved", "half", "half-split"):
+            wanted, why = one.value.removesuffix("-split"), str(one)
+    for pattern, layout in ((r"(?<!non )(?<!de )(?<!not )\binterleaved?\b|\bgptj", "interleaved"),
+                            (r"\bgpt ?neo ?x", "half")):  # fmt: skip
+        if not wanted and (name := said.named(pattern)):
+            wanted, why = layout, f"the name {name}"
+    if wanted and wanted != found.value:
+        words = {"half": "half-split"}.get(wanted, wanted)
+        yield Remark("layout", words, why, found.words)
+
+
+def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """How many channels turn, and by how many the exponent is divided."""
+    found = parts.get("width")
+    if found is None or not found.certain or not isinstance(found.value, int):
+        return
+    width, wanted = found.value, dict[int, str]()
+    for one in said.under(OF_WIDTH, int):
+        wanted[one.value] = str(one)
+    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
+    for one in said.under(OF_SHARE, float):
+        for whole in heads:
+            if 0 < one.value < 1 and not subject.any_width and width < whole:
+                told_of = f"{one}, whose heads have {whole} channels"
+                wanted.setdefault(int(whole * one.value), told_of)
+    if wanted and width not in wanted and width + width % 2 not in wanted:
+        number, why = next(iter(wanted.items()))
+        yield Remark("width", f"width {number}", why, found.words or f"width {width}")
+
+
+def _proportional(said: Suggestions) -> bool:
+    """Whether the code names the scaling whose exponents are meant to be over the whole head."""
+    return any("proportional" in str(one.value) for one in said.settings)
+
+
+def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """Exponents over the head where fewer channels turn: base^(−2i/D), which is b^(−2i/width)."""
+    base, width, ladder = (parts.get(name) for name in ("base", "width", "scaling"))
+    if base is None or width is None or not base.value or not isinstance(width.value, int):
+        return
+    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
+    head = max(heads)
+    if not 0 < width.value < head or head % 2 or _proportional(said):
+        return
+    whole = math.exp(math.log(base.value) * head / width.value)
+    known = {float(one.value): str(one) for one in said.under(OF_BASE, (int, float))}
+    known = known or dict.fromkeys(
+        (n for n in said.numbers if n >= LEAST_BASE), "the number in its source"
+    )
+    near = next((n for n in known if _near(whole, n)), None)
+    read = ladder is not None and "the whole head" in ladder.words
+    if not read and (near is None or any(_near(base.value, n) for n in known)):
+        return
+    found = ladder.words if read and ladder is not None else (
+        f"base {told(base.value)}, which is {told(near or whole)}^({width.value}/{head}): "
+        "exponents are counted over the whole head")  # fmt: skip
+    yield Remark("frequencies", f"exponents counted over the {width.value} channels that turn",
+                 "published partial rotations count them so", found)  # fmt: skip
+
+
+def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
+    """The base where exponents are counted over one channel more or less than turn."""
+    base, width = parts.get("base"), parts.get("width")
+    if base is None or width is None or not base.value or not isinstance(width.value, int):
+        return ()
+    w = width.value
+    return tuple(math.exp(math.log(base.value) * (w + d) / w) for d in (-1, 1))
+
+
+def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """Whether a scaling that is named, with a factor above 1, is there."""
+    found = parts.get("scaling")
+    family = found.value.get("family") if found is not None and found.certain else None
+    factor = [one for one in said.under(OF_FACTOR, (int, float)) if one.value > 1]
+    if family != "none" or not factor:
+        return
+    named = next((one for one in said.under(OF_SCALING, str) if one.value in FAMILIES), None)
+    name = next((f for f, pattern in FAMILIES.items() if said.named(pattern)), "")
+    if named is not None or name:
+        wanted = name if named is None else named.value
+        why = f"{named or 'the name ' + said.named(FAMILIES[name])}, {factor[0]}"
+        yield Remark("scaling", f"scaling {wanted} by {told(factor[0].value)}", why,
+                     "frequencies that are not scaled")  # fmt: skip
+
+
+def _base(
+    parts: dict[str, Part], said: Suggestions, kind: str, odd: tuple[float, ...] = ()
+) -> Iterator[Remark]:
+    """The base against settings of that name; else a base that nobody would write down.
+
+    ``odd``: what the base is where exponents are counted over an odd width.
+    """
+    found, scaling = parts.get("base"), parts.get("scaling")
+    if found is None:
+        return
+    family = scaling.value if scaling is not None else "none"
+    family = family.get("family") if isinstance(family, dict) else family
+    if found.value is None:
+        learned = r"\b(learn|random|gaussian|fourier|freqs?|axial)"
+        # without a formula: of a sinusoidal table alone is one published form known
+        if kind == "additive code" and found.words and not said.named(learned):
+            yield Remark("frequencies", "frequencies of base 10000", "published sinusoidal tables "
+                         "have base^(−2i/width)", found.words)  # fmt: skip
+        return
+    if family not in ("none", "linear", ""):
+        return
+    if any(one.value > 1 for one in said.under(OF_FACTOR, (int, float))):
+        return  # a scaling may change the base
+    base = float(found.value)
+    stated = [one for one in said.under(OF_BASE, (int, float)) if one.value > 1]
+    if stated:
+        if found.certain and not any(_near(power, float(one.value)) for one in stated
+                                     for power in (base, *odd)):  # fmt: skip
+            yield Remark("base", f"base {told(float(stated[0].value))}", str(stated[0]),
+                         f"base {told(base)}{_relation(base, float(stated[0].value))}")  # fmt: skip
+        return
+    if not found.certain or any(_near(base, number) for number in said.numbers):
+        return
+    slip = [n for n in said.numbers if n >= LEAST_BASE and _relation(base, n)]
+    if slip:
+        yield Remark("base", f"base {told(slip[0])}", "the number in its source",
+                     f"base {told(base)}{_relation(base, slip[0])}")  # fmt: skip
+    elif _digits(base) > FEW_DIGITS or base < LEAST_BASE:
+        yield Remark("base", "a base of one or two digits such as 10000 or 500000",
+                     f"published {kind} has such a base, and this number is not in the source",
+                     f"base {told(base)}")  # fmt: skip
+
+
+def _relation(found: float, wanted: float) -> str:
+    """What slip would make one base of another."""
+    for power, words in ((2.0, "every second frequency"), (0.5, "half of each exponent")):
+        if _near(found, wanted**power):
+            return f", which is {told(wanted)} with {words}"
+    return ""
+
+
+def _digits(number: float) -> int:
+    return len(f"{number:.6e}".split("e")[0].replace(".", "").rstrip("0"))
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+
+
+def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    yield from _scale(subject, parts, said)
+    yield from _mask(subject, parts, said)
+    softmax = parts.get("softmax")
+    axes = ("queries", "heads", "rows of the batch")
+    other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # these compete for keys
+    if softmax is not None and softmax.value in axes and not other:
+        yield Remark("softmax", "softmax over keys", "the weights of a query add up to 1 in "
+                     "published attention", softmax.words)  # fmt: skip
+    grouping = parts.get("grouping")
+    if grouping is not None and "tiled" in grouping.words:
+        yield Remark("grouping", "each key head repeated for neighbouring query heads",
+                     "published models with groups do so", grouping.words)  # fmt: skip
+    slopes = parts.get("bias")
+    if slopes is not None:
+        yield from _slopes(subject, slopes, said)
+
+
+def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """√D, 1, or 1/√E in place of 1/√D; another number, if the code nowhere has it."""
+    found = parts.get("scale")
+    if found is None or not found.certain or not isinstance(found.value, float):
+        return
+    D, value = subject.width, found.value
+    usual = D**-0.5
+    asked = [name for name in said.parameters if re.search(OF_SCALE, name)]
+    if not D or _near(value, usual) or asked:
+        return
+    E = subject.embed or D * subject.heads
+    stated = [one for one in said.settings if re.search(OF_SCALE, one.name)
+              and isinstance(one.value, int | float) and not isinstance(one.value, bool)
+              and (_near(value, one.value) or _near(value * one.value, 1.0))]  # fmt: skip
+    scalar = [one for one in said.under(("query_pre_attn_scalar",), (int, float))
+              if _near(value, one.value**-0.5)]  # fmt: skip
+    expected = f"scale 1/√D = {told(usual)}"
+    if _near(value, D**0.5):
+        why = "scores are multiplied by √D where they are meant to be divided by it"
+    elif E != D and _near(value, E**-0.5) and not scalar:
+        why = "D is the width of a head; E is that of all heads"
+    elif value == 1.0 or (abs(value - 1) < 1e-5 and not stated):
+        if stated or said.named(r"t5\b|\bgpt ?neo\b|\bcosine") or "scale" in said.source:
+            return
+        why = "without a scale scores grow with the width, and the code names none"
+    elif stated or scalar or _written(value, said) or said.named(r"\bmu ?p\b"):
+        return
+    else:
+        why = "published attention has this scale, and no number of the code gives another"
+    yield Remark("scale", expected, why, found.words)
+
+
+def _written(value: float, said: Suggestions) -> bool:
+    """Whether a number of the source is this scale, or what is divided by."""
+    return any(_near(value, number) or _near(value * number, 1.0) for number in said.numbers)
+
+
+def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    """A causal mask that shows what comes later, or is off by one; a window of one key more."""
+    found = parts.get("mask")
+    if found is None or not isinstance(found.value, dict) or subject.given.get("mask"):
+        return
+    value = found.value
+    rule, before, after = (value.get(word) for word in ("rule", "before", "after"))
+    causal = _causal(said, subject.name)
+    if rule == "causal" and after == -1 and not said.named(r"\bstrict|\bexclu|\blsh|\bshift"):
+        yield Remark("mask", "a query sees its own key", "causal masks of published code show "
+                     "it; this one is off by one", found.words)  # fmt: skip
+    elif rule == "window" and before is None and after == 1:
+        yield Remark("mask", "a query sees no later key", "it is a causal mask off by one",
+                     found.words)  # fmt: skip
+    elif rule == "inverted" or (rule == "mirrored" and causal):
+        yield Remark("mask", "causal", causal or "its truth values would be a causal mask the "
+                     "other way round", found.words)  # fmt: skip
+    elif causal and value.get("ahead"):
+        free = rule == "none" and (_takes_mask(subject) or "given" in value)
+        if not free:
+            yield Remark("mask", "causal", causal, f"{found.words}, in which later keys are seen")
+    edge = rule == "window" and after == 0 and isinstance(before, int)
+    window = value.get("window") or (before + 1 if edge else None)  # type: ignore[operator]
+    stated = [one for one in said.under(OF_WINDOW, int) if one.value > 1]
+    if window and stated and not any(one.value == window for one in stated):
+        for one in stated:
+            if abs(one.value - window) == 1:
+                yield Remark("window", f"a window of {one.value} keys", str(one), found.words)
+                return
+    if rule in ("blocks", "causal blocks"):
+        words = r"block|chunk|local|window|bucket|segment|patch|document|packed|cu_seqlens"
+        if said.source and not re.search(words, said.source.lower()):
+            yield Remark("mask", "every token is seen", "nothing in the code speaks of "
+                         "blocks; heads and tokens that were split apart in the wrong order look "
+                         "like that", found.words)  # fmt: skip
+
+
+def _takes_mask(subject: Any) -> bool:
+    taken = getattr(subject, "masks", ()) or getattr(subject, "hide", None) is not None
+    return bool(taken) or "no mask" in subject.given
+
+
+def _causal(said: Suggestions, name: str) -> str:
+    """What says that code is causal; "" if nothing does, or something says the contrary."""
+    flags = said.under(OF_CAUSAL, bool)
+    if flags and len({one.value for one in flags}) == 1:  # parts may be one and the other
+        return str(flags[0]) if flags[0].value else ""
+    other = r"\bnon\b|\bnot\b|\bbidirectional\b|\bunmask"
+    for known in (*said.names, name):
+        told_in = Suggestions(names=(known,))
+        if told_in.named(r"\bcausal|\blook ahead\b|\bsubsequent\b") and not told_in.named(other):
+            return f"the name {known}"
+    for known, text in said.docs.items():
+        first = text.strip().partition("\n")[0]
+        plain = not re.search(r"(?i)\b(or|if|optional|non|not)\b", first)
+        if plain and re.match(
+            r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b", first
+        ):
+            return f"the docstring of {known}: {first!r}"
+    return ""
+
+
+def _bias(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    slopes, buckets = parts.get("slopes"), parts.get("buckets")
+    if slopes is not None:
+        yield from _slopes(subject, slopes, said)
+    if buckets is None or not isinstance(buckets.value, dict):
+        return
+    for one in said.under(OF_DIRECTIONS, bool):
+        if one.value != buckets.value["bidirectional"]:
+            way = "both directions" if one.value else "one direction"
+            yield Remark("buckets", f"buckets of {way}", str(one), buckets.words)
+            return
+    numbers = said.under(OF_BUCKETS, int)
+    if numbers and buckets.value["buckets"] not in {one.value for one in numbers}:
+        yield Remark("buckets", f"{numbers[0].value} buckets", str(numbers[0]), buckets.words)
+
+
+def _slopes(subject: Any, found: Part, said: Suggestions) -> Iterator[Remark]:
+    """Slopes of code that is called after ALiBi, and learns none."""
+    learns = subject.module is not None and any(True for _ in subject.module.parameters())
+    name = said.named(r"\bali ?bi|\blinear bias") or (
+        "ALiBi" if "alibi" in said.source.lower() else "")  # fmt: skip
+    if "not as published" in found.words and name and not (learns and found.name == "slopes"):
+        yield Remark("slopes", "the published slopes of ALiBi", f"the name {name}", found.words)
+
+
+def _additive(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+    if not subject.learned and "table" in parts and parts["table"].value == "sinusoidal":
+        yield from _base(parts, said, "additive code")
+
+
+RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
+    "rotary": _rotary, "attention": _attention, "bias": _bias, "additive": _additive,
+    "mask": _mask,
+}  # fmt: skip
+"""The remarks on each kind of code."""

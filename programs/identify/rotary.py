@@ -1,0 +1,307 @@
+"""What rotary code is: layout, width, base, scaling, length, sign, precision, axes, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ...numeric.rotary_precision.extraction import places
+from ..identity import Identity, Part
+from ..measure.base import Draw
+from ..measure.rotary_matrices import may_be_faster, speeds
+from ..subjects import Rotary
+from .answers import about_rotate_half
+from .axes import Ladders, ladders
+from .dynamic import Dynamic, dynamic_of
+from .plain_numbers import told
+from .precision import precise_answer, precision_parts, table_part
+from .scalings import attention_factor
+from .turned import LARGEST, Blocks, Images, images, layout_name, reading_error, stored_in
+
+__all__ = ["identify_rotary"]
+
+FURTHEST = 1 << 16
+SLOW = 3.0  # radians a position: what turns less is not taken for what turns by whole turns more
+STEP = 2.0**-10  # where positions need not be whole
+
+
+def identify_rotary(code: Rotary, draw: Draw) -> Identity:
+    """Read rotary code off what it does to unit vectors at 0, 1, 2, 4, .. and places between."""
+    with torch.no_grad():
+        ids = follows(code, draw)
+        if ids == "none":
+            words = "which does not look at positions"
+            seen = "vectors at different positions come out alike"
+            return Identity("rotary", (Part("positions", ids, words, seen),))
+        code = _between(code, draw) if ids == "own" else code
+        code, order = _in_order(code, draw)
+        dynamic = dynamic_of(code, draw, FURTHEST) if ids == "own" else None
+        seen_at = _places(code, ids, dynamic)
+        every = [images(code, seen_at, draw, axis=a) for a in range(code.axes or 1)]
+        finite = [one.finite() for one in every]
+        found = _read(code, draw, finite, ids, dynamic)
+        found = replace(found, parts=(*found.parts, *order))
+        if all(len(a.positions) == len(b.positions) for a, b in zip(every, finite, strict=True)):
+            return found
+        lost = min(p for one in every for p in one.positions.tolist()
+                   if p not in set(one.finite().positions.tolist()))  # fmt: skip
+        part = Part("overflow", lost, f"no numbers from position {told(lost)} on",
+                    "inf or NaN in the image of a unit vector")  # fmt: skip
+        return replace(found, parts=(*found.parts, part))
+
+
+def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
+    """The code with the channels of its results put back, where it gives them in another order.
+
+    At position 0 nothing turns: what is left is the order.  Queries and keys that are reordered
+    alike have the same products.
+    """
+    if code.first > 0:
+        return code, []
+    still = images(code, torch.tensor([0]), draw).at[0]
+    goes = still.abs().argmax(-1)
+    alone = still.gather(-1, goes[:, None])[:, 0]
+    only = torch.zeros_like(still).scatter_(-1, goes[:, None], alone[:, None])
+    D = code.width
+    trivial = torch.equal(goes, torch.arange(D))
+    if trivial or not torch.equal(only, still) or len(set(goes.tolist())) < D:
+        return code, []
+    turn, key = code.turn, code.turn_key
+
+    def back(x: Tensor) -> Tensor:
+        return x[..., goes.to(x.device)]
+
+    half = torch.arange(D).view(-1, 2).T.flatten() if D % 2 == 0 else torch.arange(D)
+    name = "half-split" if torch.equal(goes.argsort(), half) else "another"
+    part = Part("order of results", goes.tolist(), f"its results in {name} order",
+                "where the unit vectors go at position 0")  # fmt: skip
+    put_back = replace(
+        code, turn=lambda x, p: back(turn(x, p)),
+        key=None if code.key is None else lambda x, p: back(key(x, p)),
+    )  # fmt: skip
+    return put_back, [part]
+
+
+def follows(code: Rotary, draw: Draw) -> str:
+    """Whose position ids are followed: own, index (the running one), first row, or none."""
+    high, low = (min(p, code.most - 1) for p in (7, 3))
+    x = draw.normal(1, code.heads, 1, code.width).expand(2, -1, 3, -1).contiguous()
+    ids = torch.tensor([[high] * 3, [low] * 3], device=draw.device)
+    if code.axes:
+        ids = ids[..., None].expand(2, 3, code.axes).contiguous()
+    out = code.turn(x, ids).double()
+    if out.shape != x.shape:
+        raise ValueError(
+            f"rotary code was given queries {tuple(x.shape)} and gave {tuple(out.shape)}; "
+            "it should give as many of the same width"
+        )
+    # two results of the same numbers differ by a few roundings of a vector's largest entry
+    tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
+    if float((out[0] - out[0, :, :1]).abs().max()) > tol:
+        return "index"
+    if float((out[0] - out[1]).abs().max()) > tol:
+        return "own"
+    alone = code.turn(x[1:], ids[1:]).double()
+    return "none" if float((alone - out[1:]).abs().max()) <= tol else "first row"
+
+
+def _between(code: Rotary, draw: Draw) -> Rotary:
+    """The code as one on any positions, where it takes them and pairs turn by half a turn or more.
+
+    At whole positions a frequency is known up to whole turns: such pairs are read between them.
+    """
+    if not code.whole or code.first or float(speeds(code, draw).max()) < SLOW:
+        return code
+    return code if may_be_faster(code, draw) else replace(code, whole=False)
+
+
+def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
+    """Where the code is read."""
+    if not code.whole:
+        fine: Tensor = places(FURTHEST).double() * STEP
+        return fine
+    furthest = min(FURTHEST, code.most - 1)
+    if dynamic is not None:
+        furthest = min(furthest, max(dynamic.length - 1, 1))
+    if ids == "index":
+        size = code.width**2 * code.heads
+        return torch.arange(min(furthest + 1, max(4, LARGEST // size)))
+    found = torch.unique(torch.cat((places(furthest), torch.tensor([furthest]))))
+    kept: Tensor = found[found >= code.first]
+    return kept
+
+
+def _read(
+    code: Rotary, draw: Draw, every: Sequence[Images], ids: str, dynamic: Dynamic | None
+) -> Identity:
+    """The parts, from images of the unit vectors along each axis."""
+    partners = [set.union(*(row)) for row in zip(*(one.partners() for one in every), strict=True)]
+    if any(len(p) > 1 for p in partners):
+        crowded = next(i for i, p in enumerate(partners) if len(p) > 1)
+        words = "which mixes more than two channels"
+        seen = f"channel {crowded} is mixed with {sorted(partners[crowded])[:6]}"
+        return Identity("rotary", (Part("layout", "none", words, seen),))
+    pairs = [(i, min(p)) for i, p in enumerate(partners) if p and i < min(p)]
+    if not pairs:
+        seen = "no channel takes from another at any position"
+        return Identity("rotary", (Part("layout", "none", "which turns no channels", seen),))
+    blocks = [one.blocks(pairs) for one in every]
+    table = stored_in(blocks[0], draw.dtype)
+    noise = reading_error(table)
+    channels = sorted(c for pair in pairs for c in pair)
+    parts = [_layout(pairs), _width(code, channels)]
+    if code.given.get("angles"):
+        parts[1] = replace(parts[1], words="")  # as many as there are angles for
+    answer, broken = about_rotate_half(blocks, pairs, noise)
+    numbers: dict[str, tuple[float, ...]] = {}
+    made = code.given.get("angles", "")
+    if broken:
+        parts.append(Part("rotation", "none", "whose pairs are not turned", broken))
+    elif made:
+        found = ladders(blocks, pairs, noise, code)
+        parts += [Part("angles", "given", "which is given its angles", f"it was given {made}"),
+                  _length(blocks, found, noise), _sign(found, code),
+                  table_part(table, draw.dtype)]  # fmt: skip
+    else:
+        found = ladders(blocks, pairs, noise, code)
+        parts += [*found.parts(), *_scaled(dynamic), _length(blocks, found, noise),
+                  _sign(found, code),
+                  *precision_parts(code, draw, blocks, found, noise, ids, dynamic),
+                  table_part(table, draw.dtype)]  # fmt: skip
+        numbers = {"frequencies": tuple(found.used.tolist()),
+                   "radius": tuple(found.radius.tolist())}  # fmt: skip
+    parts += [_ids_part(ids), *_heads(every, noise), *_rest(code, every, channels, noise),
+              *_keys(code, draw, every[0], noise), *_values(code, draw)]  # fmt: skip
+    answers = [answer, *([precise_answer(parts)] if not (broken or made) else [])]
+    answers += [f"is the attention factor right? no: {part.words} ({part.evidence})"
+                for part in parts if part.words.endswith("applied twice")]  # fmt: skip
+    return Identity("rotary", tuple(parts), tuple(a for a in answers if a), numbers)
+
+
+def _layout(pairs: Sequence[tuple[int, int]]) -> Part:
+    name = layout_name(pairs)
+    known = name in ("interleaved", "half-split")
+    short = "half" if name == "half-split" else name if known else [list(p) for p in pairs]
+    i, j = pairs[min(1, len(pairs) - 1)]
+    sure = len(pairs) > 1
+    seen = f"channel {i} is mixed with channel {j} and no other"
+    seen += "" if sure else "; one pair has no layout"
+    return Part("layout", short, name, seen, certain=sure)
+
+
+def _width(code: Rotary, channels: Sequence[int]) -> Part:
+    width, D = len(channels), code.width
+    words = f"width {width}" if width == D else f"width {width} of {D}"
+    if code.any_width and width == D:
+        words = f"any width (called with {width})"
+    if channels != list(range(width)):
+        whole = channels == list(range(channels[0], channels[0] + width))
+        words += f" (channels {channels[0]} to {channels[-1]})" if whole else " (not side by side)"
+    return Part("width", width, words, f"{D - width} of {D} channels take from no other")
+
+
+def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
+    """By what turned vectors become longer, and whether that is YaRN's factor for this scaling."""
+    every = torch.cat([one.lengths for one in blocks])
+    middle = float(every.median())
+    spread = float((every - middle).abs().max())
+    if spread > 4 * noise * middle:
+        seen = f"lengths from {float(every.min()):.4g} to {float(every.max()):.4g}"
+        return Part("attention factor", None, "lengths that depend on the position or the pair",
+                    seen)  # fmt: skip
+    seen = f"turned vectors are {middle:.6g} times as long, within {spread:.1g}"
+    factor = found.fitted.values.get("factor") if found.fitted else None
+    if abs(middle - 1) <= 4 * noise:
+        plain = found.fitted is not None and found.fitted.scaling == "yarn"
+        return Part("attention factor", 1.0, "no attention factor" if plain else "", seen)
+    if factor:
+        usual = attention_factor(factor)
+        if abs(middle - usual) <= 4 * noise * usual:
+            return Part("attention factor", usual, f"attention factor {usual:.4g}",
+                        f"{seen}; 0.1 ln {told(factor)} + 1 = {usual:.6g}")  # fmt: skip
+        if abs(middle - usual**2) <= 4 * noise * usual**2:
+            seen += f"; that is the square of 0.1 ln {told(factor)} + 1"
+            return Part("attention factor", middle, f"attention factor {middle:.4g}, applied twice",
+                        seen)  # fmt: skip
+    return Part("attention factor", middle, f"attention factor {middle:.4g}", seen)
+
+
+def _sign(found: Ladders, code: Rotary) -> Part:
+    moved = found.used[found.used.abs() > found.radius]
+    ways = {bool(w > 0) for w in moved.tolist()}
+    seen = f"the signs of {len(moved)} frequencies"
+    if ways == {True}:
+        return Part("sign", "textbook", "", f"{seen}: (1, 0) goes to (cos, sin)")
+    if ways == {False}:
+        words = "turned the other way (the transposed matrix: scores see offsets negated)"
+        return Part("sign", "transposed", words, f"{seen}: (1, 0) goes to (cos, −sin)")
+    if found.formula is None and code.whole and float(moved.abs().max()) > 1.5:
+        return Part("sign", None, "", f"{seen}, which whole positions do not tell of pairs that "
+                    "may turn by more than half a turn", certain=False)  # fmt: skip
+    return Part("sign", "mixed", "some pairs turned one way and some the other", seen)
+
+
+def _ids_part(ids: str) -> Part:
+    words = {
+        "own": "", "index": "position ids not followed (the running index is)",
+        "first row": "the position ids of the first row used for every row", "none": "",
+    }[ids]  # fmt: skip
+    return Part("position ids", ids, words, "one vector at 7, 7, 7 and, in another row, at 3, 3, 3")
+
+
+def _heads(every: Sequence[Images], noise: float) -> list[Part]:
+    off = max(one.heads_differ for one in every)
+    if off <= 4 * noise:
+        return []
+    return [Part("heads", "differ", "heads turned differently (the first is told)",
+                 f"images of one vector differ by {off:.2g} between heads")]  # fmt: skip
+
+
+def _rest(
+    code: Rotary, every: Sequence[Images], channels: Sequence[int], noise: float
+) -> list[Part]:
+    """What becomes of channels that do not turn, where that is not nothing."""
+    others = [c for c in range(code.width) if c not in set(channels)]
+    if not others:
+        return []
+    kept = torch.stack([one.at[:, others, others] for one in every])
+    off = float((kept - 1).abs().max())
+    if off <= 4 * noise:
+        return []
+    low, high = float(kept.min()), float(kept.max())
+    what = "dropped" if high == 0 else f"multiplied by {low:.4g} to {high:.4g}"
+    return [Part("other channels", [low, high], f"the channels that do not turn {what}",
+                 f"{len(others)} channels, by what a 1 becomes")]  # fmt: skip
+
+
+def _keys(code: Rotary, draw: Draw, first: Images, noise: float) -> list[Part]:
+    if code.key is None:
+        return []
+    some = first.positions[:8]
+    keys = images(code, some, draw, key=True).at
+    off = float((keys - first.at[:8]).abs().max())
+    words = "" if off <= 4 * noise else "keys treated otherwise than queries"
+    return [Part("keys", "alike" if not words else "other", words,
+                 f"unit vectors at {len(some)} positions differ by at most {off:.2g}")]  # fmt: skip
+
+
+def _values(code: Rotary, draw: Draw) -> list[Part]:
+    if code.all_three is None:
+        return []
+    q, k, v = (draw.normal(1, code.heads, 2, code.width, salt=s) for s in (1, 2, 3))
+    ids = torch.tensor([[1, 2]], device=draw.device)
+    if code.axes:
+        ids = ids[..., None].expand(1, 2, code.axes).contiguous()
+    after = code.all_three(q, k, v, ids)[2]
+    moved = float((after - v).abs().max()) > 32 * unit_roundoff(draw.dtype) * float(v.abs().max())
+    words = "values turned as well" if moved else ""
+    value = "turned" if moved else "as they were"
+    return [Part("values", value, words, "random values at 1 and 2")]
+
+
+def _scaled(dynamic: Dynamic | None) -> list[Part]:
+    return [] if dynamic is None else [dynamic.part()]

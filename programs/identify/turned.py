@@ -1,0 +1,201 @@
+"""What rotary code does to unit vectors: which channels it pairs, and what it makes of each pair.
+
+The image of the unit vector of channel i has at place j what x_i contributes to channel j.  In
+rotary code each channel takes from itself and from one other: these two are a pair, and the four
+numbers of a pair are λ(cos α, sin α; −sin α, cos α).  Where the code is wrong they are not, and
+show in which way: channel j is multiplied by a cosine of its own and takes its partner times a
+sine of its own, so that the table of cosines and sines has pairs as well, which can be others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...numeric.rotary_precision.bound import bound_of
+from ...numeric.rotary_precision.formats import Format
+from ..measure.base import Draw
+from ..subjects import Rotary
+
+__all__ = ["Blocks", "Images", "images", "layout_name", "reading_error", "stored_in", "table_pairs"]
+
+LARGEST = 1 << 22  # entries that are turned at once
+NOTHING = 1e-12  # what is less is no part of a rotation: sin ω for ω below it is never seen
+SHORT = (torch.bfloat16, torch.float16)
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images of the unit vectors at positions (n,) on one axis: (n, D, D), and how heads differ."""
+
+    positions: Tensor
+    at: Tensor
+    heads_differ: float
+
+    def finite(self) -> Images:
+        """Without the positions at which something is no number."""
+        here = self.at.flatten(1).isfinite().all(1)
+        return Images(self.positions[here], self.at[here], self.heads_differ)
+
+    def partners(self) -> list[set[int]]:
+        """For each channel the others that it takes from or gives to."""
+        mixed = (self.at.abs() > NOTHING).any(0)
+        mixed = mixed | mixed.T
+        mixed.fill_diagonal_(False)
+        return [set(row.nonzero()[:, 0].tolist()) for row in mixed]
+
+    def blocks(self, pairs: Sequence[tuple[int, int]]) -> Blocks:
+        """What the code makes of the pairs."""
+        first = torch.tensor([i for i, _ in pairs], dtype=torch.int64)
+        second = torch.tensor([j for _, j in pairs], dtype=torch.int64)
+        return Blocks(self.positions, torch.stack((
+            self.at[:, first, first], self.at[:, first, second],
+            self.at[:, second, first], self.at[:, second, second],
+        ), dim=-1))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The four numbers of each pair: i to i, i to j, j to i, j to j, at n positions: (n, B, 4)."""
+
+    positions: Tensor
+    numbers: Tensor
+
+    @property
+    def angles(self) -> Tensor:
+        """By how much each pair turns, in (−π, π]: (n, B)."""
+        ii, ij, ji, jj = self.numbers.unbind(-1)
+        return torch.atan2(ij - ji, ii + jj)
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many times longer each pair becomes: (n, B)."""
+        ii, ij, ji, jj = self.numbers.unbind(-1)
+        return torch.hypot(ij - ji, ii + jj) / 2
+
+    @property
+    def away(self) -> Tensor:
+        """How far, for its length, each pair is from one that is turned: (n, B)."""
+        ii, ij, ji, jj = self.numbers.unbind(-1)
+        lost = torch.hypot(ii - jj, ij + ji) / 2
+        return lost / torch.hypot(lost, self.lengths).clamp(min=1e-30)
+
+    @property
+    def own(self) -> tuple[Tensor, Tensor]:
+        """The angle by which each channel is taken, ± its sign: of the first, of the second."""
+        ii, ij, ji, jj = self.numbers.unbind(-1)
+        return torch.atan2(ji.abs(), ii), torch.atan2(ij.abs(), jj)
+
+    def mirrored(self) -> bool:
+        """Whether both sines have one sign at position 1: no minus sign stands before either."""
+        first = int((self.positions > 0).nonzero()[0])
+        product = self.numbers[first, :, 1] * self.numbers[first, :, 2]
+        return bool((product >= 0).all() and (product > 0).any())
+
+
+def images(code: Rotary, positions: Tensor, draw: Draw, *, axis: int = 0, with_last: int = 0,
+           key: bool = False) -> Images:  # fmt: skip
+    """Turn all unit vectors at positions (n,) of an axis, the other coordinates 0.
+
+    Each unit vector is a row of the batch, in every head, so that code that takes positions from
+    the running index turns it by that.  ``with_last`` adds a token at that position to each call.
+
+    Raises ``ValueError`` where the code gives another shape than it was given.
+    """
+    D, H = code.width, code.heads
+    turn = code.turn_key if key else code.turn
+    found, differ = [], 0.0
+    for part in torch.split(positions, max(1, LARGEST // (D * D * H))):
+        place = torch.cat((part, torch.tensor([with_last]).to(part))) if with_last else part
+        if code.axes:
+            every = torch.zeros(len(place), code.axes, dtype=place.dtype)
+            every[:, axis] = place
+            place = every
+        x = torch.eye(D, dtype=draw.dtype, device=draw.device)
+        x = x[:, None, None, :].expand(D, H, len(place), D).contiguous()
+        ids = place.to(draw.device)[None].expand(D, *place.shape).contiguous()
+        result = turn(x, ids)
+        if result.shape != x.shape:
+            raise ValueError(
+                f"rotary code was given queries {tuple(x.shape)} and gave {tuple(result.shape)}; "
+                "it should give as many of the same width"
+            )
+        result = result.detach()[:, :, : len(part)]
+        if H > 1:
+            apart = result[:, 1:] - result[:, :1]
+            differ = max(differ, float(apart.abs().nan_to_num().max()))
+        found.append(result[:, 0].transpose(0, 1).to("cpu", torch.float64))
+    return Images(positions, torch.cat(found), differ)
+
+
+def stored_in(blocks: Blocks, data: torch.dtype) -> torch.dtype:
+    """The shortest dtype that has all cosines and sines that were met: that of the table."""
+    numbers = blocks.numbers[(blocks.numbers.abs() > 0) & (blocks.numbers.abs() < 1)]
+    if numbers.numel() < 16:
+        return data
+    for dtype in SHORT:
+        if bool((numbers.to(dtype).double() == numbers).all()):
+            return dtype
+    return data
+
+
+def reading_error(table: torch.dtype) -> float:
+    """How far an angle that is read may be off that by which was turned: arcsin η, of the table."""
+    form = Format("as read", table)
+    return math.asin(min(1.0, bound_of(form, torch.ones(1, dtype=torch.float64)).turning))
+
+
+def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
+    """interleaved, half-split, half-split in n blocks, or the pairs themselves.
+
+    >>> layout_name([(0, 2), (1, 3)]), layout_name([(0, 1), (2, 3)])
+    ('half-split', 'interleaved')
+    >>> layout_name([(0, 2), (1, 3), (4, 6), (5, 7)]), layout_name([(0, 3), (1, 2)])
+    ('half-split in 2 blocks', 'of the pairs (0, 3), (1, 2)')
+    """
+    gaps = [j - i for i, j in pairs]
+    firsts = [i for i, _ in pairs]
+    if gaps and len(set(gaps)) == 1:
+        gap, start = gaps[0], firsts[0]
+        if gap == 1 and len(pairs) > 1:
+            return "interleaved" if firsts == list(range(start, start + 2 * len(pairs), 2)) else (
+                _listed(pairs))  # fmt: skip
+        blocks = len(pairs) // gap
+        wanted = [start + 2 * gap * b + i for b in range(blocks) for i in range(gap)]
+        if len(pairs) == 1:
+            return "half-split"
+        if firsts == wanted:
+            return "half-split" if blocks == 1 else f"half-split in {blocks} blocks"
+    return _listed(pairs)
+
+
+def _listed(pairs: Sequence[tuple[int, int]]) -> str:
+    told = ", ".join(f"({i}, {j})" for i, j in pairs[:4])
+    return f"of the pairs {told}" + (f" and {len(pairs) - 4} more" if len(pairs) > 4 else "")
+
+
+def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """Which channels share their cosines and sines, two by two; None where that is not so.
+
+    For code that does not turn its pairs: the two channels of a pair of the table have the same
+    angle at every position.  Channels that do not move along this axis are left as they are paired.
+    """
+    angle = torch.stack(blocks.own, dim=-1)  # (n, B, 2)
+    moves = (angle > NOTHING).any(0).any(-1)
+    still = [pair for pair, moved in zip(pairs, moves.tolist(), strict=True) if not moved]
+    pairs = [pair for pair, moved in zip(pairs, moves.tolist(), strict=True) if moved]
+    channels = [c for pair in pairs for c in pair]
+    angle = angle[:, moves].flatten(1)  # (n, channels)
+    apart = (angle[:, :, None] - angle[:, None, :]).abs().amax(0)
+    apart.fill_diagonal_(math.inf)
+    nearest = apart.argmin(-1).tolist()
+    found = set()
+    for i, j in enumerate(nearest):
+        if nearest[j] != i:
+            return None
+        found.add((min(channels[i], channels[j]), max(channels[i], channels[j])))
+    return sorted([*found, *still])

@@ -1,0 +1,139 @@
+"""The weights of attention code, read off what it makes of values that are 1 in one key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ...numeric.profile import unit_roundoff
+from ..measure.base import Draw
+from ..subjects import Attention
+from .plain_numbers import simplest, told
+
+__all__ = ["Scale", "centred", "evaluating", "groups_of", "scale_of", "weights_of"]
+
+
+@contextmanager
+def evaluating(module: nn.Module | None) -> Iterator[None]:
+    """The module in evaluation; afterwards each part of it is as it was."""
+    before = {} if module is None else {one: one.training for one in module.modules()}
+    try:
+        if module is not None:
+            module.eval()
+        yield
+    finally:
+        for one, was in before.items():
+            one.training = was
+
+
+def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+    """(B, H, T, D), (B, G, S, D) -> the weight of each key in each output, (B, H, T, S), float64.
+
+    As values get a 1 in a feature of their own, as many keys as there are features at once.
+    """
+    assert code.attend is not None  # who calls has seen it
+    S, D = k.shape[-2], q.shape[-1]
+    found = []
+    for start in range(0, S, D):
+        upto = min(D, S - start)
+        v = torch.zeros_like(k)
+        v[..., start + torch.arange(upto), torch.arange(upto)] = 1
+        found.append(code.attend(q, k, v, mask)[..., :upto].double().cpu())
+    return torch.cat(found, dim=-1)
+
+
+def groups_of(code: Attention, draw: Draw) -> list[int] | None:
+    """Which group of keys and values each head reads its values from; None if no single one."""
+    assert code.attend is not None  # who calls has seen it
+    H, G, D = code.heads, code.groups, code.width
+    q, k = draw.normal(1, H, 8, D, salt=1), draw.normal(1, G, 8, D, salt=2)
+    number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
+    ones, numbered = (code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
+                      for v in (torch.ones_like(number), number))  # fmt: skip
+    # weights of some queries may all be 0: each head is read where it reads most
+    most = ones.abs().nan_to_num().argmax(-1, keepdim=True)
+    ratio = (numbered.gather(-1, most) / ones.gather(-1, most))[:, 0]
+    if not bool(ratio.isfinite().all()):
+        return None
+    near = ratio.round()
+    if bool(((ratio - near).abs() > 64 * G * unit_roundoff(draw.dtype)).any()):
+        return None
+    return [int(r) - 1 for r in near.tolist()]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """By what q·k is multiplied, within ``radius``.
+
+    ``off``: the largest rest of a logarithm, of which rounding ``allows`` so much; ``keys``: whose
+    keys each head reads.
+    """
+
+    value: float
+    radius: float
+    off: float
+    allows: float
+    keys: tuple[int, ...]
+
+    @property
+    def linear(self) -> bool:
+        """Whether the logarithms of weights are the scale times q·k at all."""
+        return self.off <= self.allows
+
+    def named(self, width: int, embed: int, heads: int) -> str:
+        """1/√D or whatever it is."""
+        ways = {"1/√D": width**-0.5, "1/D": 1 / width, "√D": width**0.5, "1": 1.0,
+                "1/√E, E the width of all heads": (embed or width * heads) ** -0.5}  # fmt: skip
+        for name, value in ways.items():
+            if abs(self.value - value) <= self.radius:
+                return f"{name} = {told(value)}" if name != "1" else "1"
+        return told(simplest(self.value - self.radius, self.value + self.radius))
+
+
+def scale_of(
+    code: Attention, draw: Draw, groups: list[int] | None, seen: Tensor, *, unit: float = 0.0
+) -> Scale | None:
+    """The scale, from log w(q) − log w(0), in which what is added to scores cancels.
+
+    ``seen``: what a query sees (T, S) in a call of that size.  ``unit``: of the format in which the
+    code computes, where that is coarser than the draw's.  A product of D numbers is off by
+    at most D·u·|q||k|, an exponential and a quotient of S numbers by (S + 8)u.
+    """
+    H, G, D = code.heads, code.groups, code.width or 5
+    T, S = seen.shape
+    q, k = draw.normal(1, H, T, D, salt=3), draw.normal(1, G, S, D, salt=4)
+    size = 4 / max(1.0, float((q.double() @ k.double()[:, :1].mT).abs().max()) ** 0.5)
+    q = q * min(1.0, size)
+    here, zero = weights_of(code, q, k), weights_of(code, torch.zeros_like(q), k)
+    use = seen & (here[0] > 1e-30).all(0) & (zero[0] > 1e-30).all(0)
+    rows = use.sum(-1) > 1
+    if not bool(rows.any()):
+        return None
+    use, y = use[rows], (here[0].log() - zero[0].log())[:, rows]
+    y = centred(y, use)
+    u = max(unit, unit_roundoff(draw.dtype))
+    repeat = [h * G // H for h in range(H)]
+    tile = [h % G for h in range(H)]
+    best: Scale | None = None
+    for keys in [groups, repeat, tile] if groups else [repeat, tile]:
+        z = q[0].double().cpu()[:, rows] @ k[0].double().cpu()[keys].mT
+        x = centred(z, use)
+        value = float((x * y).sum() / (x * x).sum())
+        lengths = float(q.double().norm(dim=-1).max() * k.double().norm(dim=-1).max())
+        allows = 4 * u * (D * abs(value) * lengths + S + 8)
+        rms = math.sqrt(float((x * x).sum() / use.sum() / H))
+        one = Scale(value, allows / rms, float((y - value * x).abs().max()), allows, tuple(keys))
+        if best is None or one.off < best.off:
+            best = one
+    return best
+
+
+def centred(x: Tensor, use: Tensor) -> Tensor:
+    """Each row less its mean over what is used, 0 elsewhere."""
+    x = torch.where(use, x, 0.0)
+    return torch.where(use, x - x.sum(-1, keepdim=True) / use.sum(-1)[:, None], 0.0)

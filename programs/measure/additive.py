@@ -1,0 +1,264 @@
+"""Probes of tables of positions that are added to tokens: seen, declared, sums of turns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..finding import Seen
+from ..identify import scalings
+from ..subjects import Additive
+from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
+from .calling import calm, evaluating, plain
+from .rotary_matrices import FASTEST
+from .tolerance import Rounding, ladder_error, rounding_of
+
+__all__ = ["table_of"]
+
+TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
+            "with each row, which rows do not tell from slower ones")  # fmt: skip
+ENTRIES = 1 << 21  # of a table that is read at once
+
+
+def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
+    """Rows of the table, what is added to tokens that are zero: (T, D) with T <= most.
+
+    Fewer where the table is shorter than it is said to be.
+    """
+    count = max(2, min(most, subject.most, ENTRIES // subject.width))
+    while True:
+        x = torch.zeros(1, count, subject.width, dtype=draw.dtype, device=draw.device)
+        try:
+            with evaluating(subject):
+                return calm(subject.added, x)[0]
+        except (IndexError, RuntimeError):
+            if count <= 4:
+                raise
+            count = count // 2
+
+
+SIZES = ((1, 2), (1, 5), (2, 3), (3, 3), (2, 5), (5, 2))
+
+
+@probe("sees-positions", "additive")
+def sees_positions(subject: Additive, draw: Draw) -> Outcome:
+    """One vector in every token: all tokens of a row differ, with B and T equal and different."""
+    least, bound = math.inf, 0.0
+    for rows, count in SIZES:
+        if count > subject.most:
+            continue
+        x = torch.ones(rows, count, subject.width, dtype=draw.dtype, device=draw.device)
+        with evaluating(subject):
+            result = calm(subject.added, x)
+        if subject.learned and not bool((result != result[0, 0]).any()):
+            return undecided("the rows of its learned table are all the same, as before training")
+        apart = (result[:, :, None] - result[:, None]).norm(dim=-1).nan_to_num(nan=math.inf)
+        apart = apart.masked_fill(torch.eye(count, dtype=torch.bool), math.inf)
+        bound = rounding_of(draw.dtype).unit * float(result.abs().max())
+        if float(apart.min()) == 0.0:
+            b, s, t = (int(i) for i in torch.unravel_index(apart.argmin(), apart.shape))
+            return broken(
+                f"tokens {s} and {t} of row {b} are the same after their positions were added",
+                Seen({"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
+                     (f"token {s}", plain(result[b, s])),
+                     (f"token {t}, which should differ", plain(result[b, t])), 0.0, bound),
+                B=rows, T=count, D=subject.width,
+            )  # fmt: skip
+        least = min(least, float(apart.min()))
+    return held(f"equal tokens of a row differ by {least:.2g} at least once positions are added")
+
+
+@probe("neighbours-differ", "additive")
+def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
+    """Every row of the table and the next, up to 65536 or as many as there are."""
+    if subject.learned:
+        return not_asked("its table is learned")
+    table = table_of(subject, draw, (1 << 16) + 2)
+    steps = (table[1:] - table[:-1]).norm(dim=-1).nan_to_num(nan=0.0)
+    allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
+    if bool((steps <= allowed).any()):
+        p = int((steps <= allowed).nonzero()[0])
+        return broken(
+            f"positions {p} and {p + 1} have the same row",
+            Seen(
+                {"positions": [p, p + 1]},
+                (f"row {p}", plain(table[p])),
+                (f"row {p + 1}, which should differ", plain(table[p + 1])),
+                float(steps[p]),
+                allowed,
+            ),
+            T=p + 2,
+            D=subject.width,
+        )
+    return held(f"neighbouring rows up to position {len(table) - 1} differ by "
+                f"{float(steps.min()):.2g} at least", T=len(table), D=subject.width)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A table as it would be: its layout, sine or cosine first, and the first position."""
+
+    layout: str
+    first: str
+    start: int
+    table: Tensor
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        order = "sine first" if self.first == "sin" else "cosine first"
+        since = f", positions from {self.start}" if self.start else ""
+        return f"{self.layout}, {order}{since}"
+
+
+def variants(omega: Tensor, width: int, count: int) -> list[Variant]:
+    """Every table of these frequencies: (T, D), a last odd column is of the next sine."""
+    made = []
+    for start in (0, 1, 2):
+        angles = torch.arange(start, start + count, dtype=torch.float64)[:, None] * omega
+        for first in ("sin", "cos"):
+            pair = (angles.sin(), angles.cos()) if first == "sin" else (angles.cos(), angles.sin())
+            together = torch.stack(pair, -1).flatten(-2)[:, :width]
+            made.append(Variant("interleaved", first, start, together))
+            if width % 2 == 0:
+                made.append(Variant("half", first, start, torch.cat(pair, -1)))
+    return made
+
+
+def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Tensor:
+    """How far each entry of a row may be off, by its largest frequency: (T,).
+
+    ``own``: against the frequencies of the code itself.
+    """
+    slack = 0.0 if own else float(ladder_error(omega, rounding.angle_unit).max())
+    p = torch.arange(count + 2, dtype=torch.float64)[2:]
+    fastest = float(omega.abs().max()) if len(omega) else 1.0
+    return rounding.angle(p, fastest) + p * slack + rounding.turning
+
+
+@probe("frequencies-as-declared", "additive")
+def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
+    """The table against that of the declared ladder, in every order of its columns in use."""
+    declared = subject.declared
+    if declared is None or (declared.base is None and declared.frequencies is None):
+        return not_asked("neither a base nor frequencies are declared")
+    if subject.learned:
+        return not_asked("its table is learned")
+    width = subject.width
+    table = table_of(subject, draw, 2050)
+    pairs = (width + 1) // 2
+    if declared.frequencies is not None:
+        omega = torch.tensor(declared.frequencies, dtype=torch.float64)
+    else:
+        omega = scalings.ladder(float(declared.base or 1.0), pairs, over=width / 2)
+    if len(omega) != pairs:
+        return undecided(
+            f"{len(omega)} frequencies are declared, and {width} channels have {pairs}"
+        )
+    # A common factor is allowed: rows of unit sines and cosines are √(D/2) long.
+    factor = float(table.square().mean().sqrt() * math.sqrt(2)) or 1.0
+    if abs(factor - 1) < 0.1:
+        factor = 1.0
+    allowed = entry_error(omega, rounding_of(draw.dtype), len(table), own=False)[:, None]
+    # Of a half row of sines and cosines the mean is not exactly 1/2: the factor is fitted.
+    made = [one for one in variants(omega, width, len(table))
+            if declared.layout in (None, one.layout)]  # fmt: skip
+    best: tuple[int, Variant, Tensor] | None = None
+    for one in made:
+        scale = (
+            1.0 if factor == 1.0 else float((table * one.table).sum() / one.table.square().sum())
+        )
+        off = (table - scale * one.table).abs().nan_to_num(nan=math.inf)
+        over = (~(off <= allowed * max(1.0, abs(scale)))).any(1)
+        if not bool(over.any()):
+            row = int((off / allowed).amax(1).argmax())
+            more = "" if scale == 1.0 else f", times {scale:.6g}"
+            return held(
+                f"its table is that of the declared ladder: {one.words}{more}",
+                float(off[row].max()),
+                float(allowed[row]),
+                T=len(table),
+                D=width,
+            )
+        first = int(over.nonzero()[0])
+        if best is None or first > best[0]:
+            best = (first, one, scale * one.table)
+    assert best is not None
+    row, one, want = best
+    column = int((table[row] - want[row]).abs().nan_to_num(nan=math.inf).argmax())
+    off_by = float((table[row, column] - want[row, column]).abs())
+    return broken(
+        f"its table is not that of the declared ladder; nearest is {one.words}"
+        + _instead(table, width, rounding_of(draw.dtype)),
+        Seen({"position": row, "channel": column, "width": width,
+              "declared": "as listed" if declared.frequencies else f"base {declared.base:g}"},
+             (f"entry of row {row}, channel {column}", float(table[row, column])),
+             ("declared", float(want[row, column])), off_by, float(allowed[row])),
+        T=row + 1, D=width,
+    )  # fmt: skip
+
+
+def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
+    """Whether it is the ladder that ends at 1/base, as in tensor2tensor."""
+    pairs = width // 2
+    if width % 2 or pairs < 2:
+        return ""
+    omega = scalings.ladder(10_000.0, pairs, over=pairs - 1)
+    allowed = entry_error(omega, rounding, len(table), own=False)[:, None]
+    for one in variants(omega, width, len(table)):
+        if bool(((table - one.table).abs() <= allowed).all()):
+            return "; it is that of frequencies 10000^(−i/(D/2 − 1)), whose last is 1/10000"
+    return ""
+
+
+def _fast(table: Tensor) -> bool:
+    """Whether some entry goes further from row to row than a wave of a radian a row does.
+
+    That is 2 sin(1/2) of its size, less than one: the ladders in use turn no faster.
+    """
+    return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
+
+
+@probe("linear-shift", "additive")
+def linear_shift(subject: Additive, draw: Draw) -> Outcome:
+    """The best matrix that takes every row to the next, and what it leaves.
+
+    The true matrix leaves no more than the rounding of the rows, and the best one no more than
+    that; with more rows than channels a matrix cannot fit what is no shift.
+    """
+    wanted = 2 * subject.width + 32
+    table = table_of(subject, draw, wanted)
+    if len(table) < wanted:
+        return not_asked(f"{wanted} rows tell a shift from chance; the table has {len(table)}")
+    before, after = table[:-1], table[1:]
+    if not bool(table.isfinite().all()):
+        return undecided("its table has numbers that are none")
+    matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
+    left = after - before @ matrix
+    scale = max(1.0, float(table.abs().max()))
+    # A row and the one before it, turned by a matrix of turns, are off together by both errors.
+    errors = (entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
+              for w in (1.0, FASTEST))  # fmt: skip
+    allowed, loose = (
+        float((one[1:] + one[:-1]).square().sum().sqrt() * math.sqrt(subject.width) * scale)
+        for one in errors
+    )
+    off = float(left.norm())
+    if allowed < off <= loose and _fast(table):
+        return undecided(TOO_FAST, off, allowed)
+    if not off <= allowed:
+        row = int(left.norm(dim=-1).argmax())
+        column = int(left[row].abs().argmax())
+        return broken(
+            "no matrix takes every row of the table to the next",
+            Seen({"rows": len(table), "shift": 1, "position": row, "channel": column},
+                 (f"row {row + 1}, channel {column}", float(after[row, column])),
+                 ("the best matrix on the row before", float((before @ matrix)[row, column])),
+                 off, allowed),
+            T=len(table), D=subject.width,
+        )  # fmt: skip
+    return held(f"one matrix takes each of {len(table) - 1} rows to the next", off, allowed,
+                T=len(table), D=subject.width)  # fmt: skip

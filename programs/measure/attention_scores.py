@@ -1,0 +1,159 @@
+"""Laws of the scores of attention: a scale times q·k, where a common number changes nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from ..finding import Seen
+from .attention_projected import projected
+from .attention_tolerance import gap
+from .base import Outcome, held, not_asked, probe, undecided
+from .influence import attend_sizes, inputs, named, read_weights
+from .scene import Scene, in_formats
+
+__all__: list[str] = []
+
+
+@probe("shift-of-scores", "attention")
+@in_formats
+def shift_of_scores(scene: Scene) -> Outcome:
+    """softmax(z + c) = softmax(z), with c up to twice the logarithm of the largest number.
+
+    With keys k + c q/(|q|² scale) every score of the query q is greater by c; one query for all
+    heads and tokens.  The scale is read first: other scores are asked for NaN only.
+    """
+    one = scene.subject
+    if one.attend is None:
+        return not_asked("the code takes tokens: nothing can be added to its scores")
+    top = 2 * math.log(torch.finfo(scene.draw.dtype).max)  # exp(top) is beyond all numbers
+    plain_scores = _scale_is(scene) if not one.positional else None
+    scale = plain_scores or 1 / math.sqrt(one.width or 5)
+    for sizes in attend_sizes(one, scene.declared)[:3]:
+        b, t, _, h, _, d = sizes
+        _, k, v = inputs(scene, sizes)
+        q = scene.draw.normal(b, 1, 1, d, salt=8).expand(b, h, t, d).contiguous()
+        before = scene.allow(lambda q, k, v: one.attend(q, k, v, None), q, k, v)
+        for c in (1.0, -1.0, top, -top):
+            along = q[:, :1, :1] / (q[:, :1, :1] ** 2).sum(-1, keepdim=True)
+            shifted = k + c / scale * along
+            after = scene.allow(lambda q, k, v: one.attend(q, k, v, None), q, shifted, v)
+            ok = plain_scores is not None
+            seen = scene.differs(
+                "a number added to all scores of a query changed nothing, also beyond exp's range"
+                if ok else "large scores gave no NaN (they are no products: a shift is not asked)",
+                (f"the output with {c:.4g} added to all scores", after.output),
+                ("the output as it was", before.output if ok else after.output.nan_to_num()),
+                before() + after() if ok else 0.0, **named(sizes), added=c,
+            )  # fmt: skip
+            if seen.witness is not None:
+                return seen
+        large = q.clone()
+        large[:, :, 0] *= top / scale / float(q[0, 0, 0].norm() * k.norm(dim=-1).max())
+        apart = scene.differs(
+            seen.why, ("the other queries' output with scores of one query beyond exp's range",
+                       one.attend(large, k, v, None)[:, :, 1:]),
+            ("theirs as it was", before.output[:, :, 1:]), before(2), **named(sizes), largest=top,
+        )  # fmt: skip
+        if apart.witness is not None:
+            return apart
+    return seen
+
+
+@probe("scale-as-declared", "attention")
+@in_formats
+def scale_as_declared(scene: Scene) -> Outcome:
+    """ln(p_0 / p_1) − ln(p_0' / p_1') = scale · gap of the scores, for two keys and every head."""
+    one = scene.subject
+    inside = one.attend is None
+    if inside:
+        inner = projected(one) if scene.declared.scale is not None else None
+        if inner is None:
+            return not_asked("the code takes tokens: its scores cannot be set")
+        scene, one = replace(scene, subject=inner), inner
+    if one.positional or scene.declared.positions not in (None, "none"):
+        return not_asked("the code looks at positions: scores are not the products alone")
+    for sizes in _two_keys(scene):
+        read = _read_scale(scene, sizes)
+        wanted = scene.declared.scale or 1 / math.sqrt(sizes[5])
+        apart = float((read[0] - wanted).abs().max())
+        if not math.isfinite(read[1]):
+            return undecided("one of two keys has no weight, so that no scale can be read")
+        as_wanted = apart <= read[1]
+        if as_wanted and (not inside or _products(scene, sizes, wanted)):
+            continue
+        if as_wanted or not _products(scene, sizes, float(read[0].median())):
+            return undecided("the scores are not a scale times q·k: no scale can be read")
+        values = sorted({round(float(x), 6) for x in read[0].flatten()})[:4]
+        if one.declared is None:
+            told = " or ".join(f"{value:.6g}" for value in values)
+            why = f"the scale is {told}, not 1/√{sizes[5]}; declare it to have it compared"
+            return undecided(why, apart, read[1])  # fmt: skip
+        seen = Seen({**named(sizes), "seed": scene.draw.seed}, ("the scale that was read", values),
+                    ("the declared scale", wanted), apart, read[1])  # fmt: skip
+        return Outcome(_scale_words(values, wanted), apart, read[1], seen,
+                       sizes=named(sizes))  # fmt: skip
+    return held(f"the weights have the ratios of scale {wanted:.6g}", apart, read[1])
+
+
+def _scale_words(values: list[float], wanted: float) -> str:
+    read = " or ".join(f"{value:.6g}" for value in values)
+    return f"weights have the ratios of a scale of {read}, and {wanted:.6g} is declared"
+
+
+def _two_keys(scene: Scene) -> list[tuple[int, int, int, int, int, int]]:
+    known = attend_sizes(scene.subject, scene.declared)
+    found = [(1, 2, 2, h, g, d) for _, _, _, h, g, d in known]
+    return list(dict.fromkeys(found))
+
+
+def _read_scale(scene: Scene, sizes: tuple[int, ...]) -> tuple[torch.Tensor, float]:
+    """The scale of every head at three gaps (3, H), and how exactly it was read."""
+    _, t, s, h, g, d = sizes
+    scales, doubt = [], 0.0
+    for score in (0.5, 1.0, -2.0):
+        q = torch.zeros(1, h, t, d, dtype=scene.draw.dtype, device=scene.draw.device)
+        k = torch.zeros(1, g, s, d, dtype=scene.draw.dtype, device=scene.draw.device)
+        along = min(1, d - 1)
+        q[..., along], k[..., 0, along] = 1.0, score
+        q[..., 0] = 1.0
+
+        def last(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+            return read_weights(scene.subject.attend, q, k)[:, :, -1]
+
+        with_gap, without = scene.allow(last, q, k), scene.allow(last, q, torch.zeros_like(k))
+        ratio = [one.output.double().clamp(min=1e-300).log() for one in (with_gap, without)]
+        least = min(float(one.output.min()) for one in (with_gap, without))
+        log = (ratio[0][..., 0] - ratio[0][..., 1]) - (ratio[1][..., 0] - ratio[1][..., 1])
+        scales.append(log[0] / score)
+        # d ln p = dp / p, for each of the four weights
+        off = 2 * (with_gap() + without()) / least if least > 0 else math.inf
+        doubt = max(doubt, off / abs(score))
+    return torch.stack(scales), doubt
+
+
+def _scale_is(scene: Scene) -> float | None:
+    """The one scale of all heads and gaps, if scores are products of queries and keys."""
+    h, g = next((n[3], n[4]) for n in attend_sizes(scene.subject, scene.declared))
+    scales, doubt = _read_scale(scene, (1, 2, 2, h, g, scene.subject.width or 5))
+    middle = float(scales.median())
+    alike = math.isfinite(middle) and float((scales - middle).abs().max()) <= doubt
+    sizes = (1, 3, 3, h, g, scene.subject.width or 5)
+    return middle if alike and middle != 0 and _products(scene, sizes, middle) else None
+
+
+def _products(scene: Scene, sizes: tuple[int, ...], scale: float) -> bool:
+    """Whether the last query's weights have the ratios of exp(scale q·k) at normal inputs."""
+    _, _, _, h, g, d = sizes
+    q, k, _ = inputs(scene, (1, 3, 3, h, g, d), 70)
+    read = scene.allow(lambda q, k: read_weights(scene.subject.attend, q, k)[:, :, -1], q, k)
+    weights = read.output.double()
+    for keys in (k.repeat_interleave(h // g, 1), k.repeat(1, h // g, 1, 1)):  # repeated, or tiled
+        products = (q[:, :, -1:].double() * keys.double()).sum(-1) * scale
+        expected = torch.where(weights > 0, products, -math.inf).softmax(-1)
+        # the scale itself was read no better than the weights were
+        if gap(weights, expected) <= read(4):
+            return True
+    return False

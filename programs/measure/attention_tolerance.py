@@ -1,0 +1,180 @@
+"""How much of a difference between two results of attention code rounding explains.
+
+No bound is known for code that nobody has read, so its rounding is watched and measured.  A call
+is run under a recorder that sees every operation: the coarsest format u in which numbers occur,
+how many operations round, and how many terms their sums have at most.  Then the inputs are moved
+by one unit in the last place of that format, and the response r of the output is measured.  Each
+rounding inside moves some number by a factor 1 ± u, as the inputs were, so ::
+
+    allowed = 2 (n + N u' / u) (r + u max|output|)
+
+with n the roundings, N the terms of all sums, u' the format of sums (float32 or finer, as in every
+product of matrices of torch) and 2 for the two results that are compared.  The response makes it
+grow with scores, norms and positions where the code does, and vanish where nothing is rounded.
+
+It grows with the depth of a layer: of six blocks in bfloat16 it is several times the output
+itself.  So a law is looked at in float64 first.  Of code that takes a short format alone a fault
+of that size is not told from rounding: where an output moves at all, causal is left undecided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..finite import looking
+from .base import Draw
+
+__all__ = ["Allowed", "Recorder", "Unsteady", "allowance", "gap", "unit_of"]
+
+REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
+        torch.complex128: torch.float64}  # fmt: skip
+MOVED = 3  # how often the inputs are moved; the largest response counts
+# a fused attention is a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
+FUSED = 8
+
+# operations that move numbers and round none, and (parts of) names of those that add many up
+EXACT = ("clone", "cat", "stack", "index", "index_select", "gather", "masked_fill", "where",
+         "copy_", "repeat", "zeros", "zeros_like", "ones", "empty", "empty_like",
+         "roll", "flip")  # fmt: skip
+SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "conv", "einsum")
+
+
+class Unsteady(RuntimeError):
+    """Two equal calls gave different results, so that nothing can be compared."""
+
+
+def unit_of(dtype: torch.dtype) -> float:
+    """The unit roundoff u of a float format, half the distance from 1 to the next number.
+
+    >>> unit_of(torch.float32) == 2.0**-24
+    True
+    """
+    return torch.finfo(REAL.get(dtype, dtype)).eps / 2
+
+
+def gap(here: Tensor, there: Tensor) -> float:
+    """The largest difference; equal infinities agree, and NaN or another shape is infinitely far.
+
+    >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]))
+    0.5
+    """
+    if here.shape != there.shape:
+        return math.inf
+    if not here.numel():
+        return 0.0
+    apart = (here.double() - there.double()).abs()
+    apart = torch.where(here.double() == there.double(), 0.0, apart)
+    return float(apart.nan_to_num(nan=math.inf, posinf=math.inf).max())
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A result, the difference that rounding allows there, and what one rounding does to it.
+
+    ``unit``: that of the coarsest format that was seen.
+    """
+
+    output: Tensor
+    value: float
+    each: float
+    unit: float = 0.0
+
+    def __call__(self, times: float = 1.0, places: float = 0.0) -> float:
+        """What is allowed, ``times`` as much where a bound says so.
+
+        An angle or bias at position p is off by p u before it is used: ``places`` adds p roundings
+        of this result, and of the one it is compared with.
+        """
+        return self.value * times + 2 * places * self.each
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts roundings and terms, and keeps the coarsest unit of all operands and results."""
+
+    supports_higher_order_operators = True  # flex_attention is one, and is seen as one operation
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.unit, self.roundings, self.terms = 0.0, 0, 0
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """That code may compile itself: flex_attention does, and is no more compiled if refused."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if looking():
+            return result
+        read, made = list(_floats((args, *(kwargs or {}).values()))), list(_floats(result))
+        self.unit = max([self.unit, *(unit_of(t.dtype) for t in (*read, *made))])
+        if made:
+            name = str(func).removeprefix("aten.").split(".")[0]
+            fused = any(word in name for word in ("attention", "encoder_layer"))
+            if fused or not (getattr(func, "is_view", False) or name in EXACT):
+                self.roundings += FUSED + len(read) if fused else 1
+            if fused or any(word in name for word in SUMS) or not str(func).startswith("aten."):
+                self.terms += max((max(t.shape, default=1) for t in read), default=1)
+        return result
+
+
+def _floats(value: object) -> Iterator[Tensor]:
+    """The tensors of numbers in what an operation takes or makes."""
+    if isinstance(value, Tensor):
+        if value.is_floating_point() or value.is_complex():
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _floats(one)
+
+
+def allowance(
+    call: Callable[..., Tensor], *inputs: Tensor, draw: Draw, floor: float = 0.0
+) -> Allowed:
+    """What rounding may do to ``call`` at these float inputs; ``floor`` is a unit known otherwise.
+
+    Raises ``Unsteady`` where two equal calls differ by more than rounding.
+
+    >>> x = Draw().normal(3, 4)
+    >>> 0 < allowance(lambda x: x @ x.mT, x, draw=Draw())() < 1e-4
+    True
+    """
+    recorder = Recorder()
+    with recorder:
+        output = call(*inputs)
+    unit = max(recorder.unit, floor, *(unit_of(i.dtype) for i in inputs))
+    sums = min(unit, unit_of(torch.float32))
+    roundings, terms = recorder.roundings, recorder.terms
+    if not terms and roundings <= 1:
+        # Code that leaves torch (JAX, a kernel of one's own) is not seen: it may have done what
+        # attention and four projections of the widest axis do.
+        widest = max((max(i.shape, default=1) for i in inputs), default=1)
+        roundings, terms = roundings + FUSED + 8, 6 * widest
+    factor = 2 * (roundings + terms * sums / unit)
+    finite = output.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    size = float(finite.abs().max()) if output.numel() else 0.0
+    again = gap(call(*inputs), output)
+    if again > factor * unit * size and not output.isnan().any():
+        raise Unsteady(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
+    response = 0.0
+    for turn in range(MOVED):
+        moved = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]
+        met = gap(call(*moved), output)
+        response = max(response, met if math.isfinite(met) else 0.0)
+    each = response + unit * size
+    return Allowed(output, factor * each, each, unit)
+
+
+def _moved(one: Tensor, step: float, draw: Draw, salt: int) -> Tensor:
+    """Each number changed by a factor 1 ± step."""
+    signs = draw.cast(torch.float64).normal(*one.shape, salt=salt).sign()
+    return (one.double() * (1 + step * signs)).to(one.dtype)

@@ -1,0 +1,137 @@
+"""Which keys reach which queries: declared, read off weights, and seen in outputs.
+
+Attention is linear in its values, so values that are 1 at one key and 0 at the others give the
+weights themselves.  Where the values cannot be set (a layer), one token is replaced by another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from ..declared import DeclaredAttention
+from ..subjects import Attention
+from .scene import Scene
+
+__all__ = ["Sizes", "attend_sizes", "influences", "inputs", "layer_sizes", "named", "read_weights",
+           "told_matrix", "visible"]  # fmt: skip
+
+Sizes = tuple[int, int, int, int, int, int]  # B, T, S, H, G, D
+
+
+def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
+    """Truth values (T, S): what each query sees by the declaration.
+
+    With alignment "end" the last query sees the last key, with "start" the first the first.  A
+    window counts the keys up to the query and the query's own.
+
+    >>> visible(DeclaredAttention(causal=True), 2, 3).int().tolist()
+    [[1, 1, 0], [1, 1, 1]]
+    """
+    offset = keys - queries if declared.alignment == "end" else 0
+    ahead = torch.arange(keys)[None, :] - (torch.arange(queries)[:, None] + offset)
+    seen = torch.ones(queries, keys, dtype=torch.bool)
+    if declared.causal:
+        seen &= ahead <= 0
+    if declared.window:
+        seen &= ahead > -declared.window
+        if not declared.causal:
+            seen &= ahead < declared.window
+    return seen
+
+
+def told_matrix(seen: Tensor) -> list[str]:
+    """A matrix of truth values as lines of # (seen) and . (not)."""
+    return ["".join("#" if bool(one) else "." for one in row) for row in seen]
+
+
+def attend_sizes(subject: Attention, declared: DeclaredAttention) -> list[Sizes]:
+    """Sizes from small to large: all different, then those that a broadcast confuses.
+
+    A module has the heads it has; a function is asked with 4, 6 and 12 as well, where it takes
+    them (a call with zeros is tried).
+    """
+    groups = declared.groups or subject.groups
+    heads = [(subject.heads, groups)]
+    if subject.module is None:
+        if groups < subject.heads or declared.groups:
+            heads += [(4, 2), (6, 2), (12, 4)]
+        else:
+            heads += [(4, 4), (6, 6), (12, 12)]
+    width = subject.width or 5
+    found: list[Sizes] = []
+    for n, (many, few) in enumerate(dict.fromkeys(heads)):
+        if n and not _takes(subject, many, few, width):
+            continue
+        sizes = [(1, 3, 3, many, few, width)] if n == 0 else []
+        sizes.append((3, 6, 6, many, few, width))
+        if n == 0:
+            alike = max(2, min(many, 8))
+            sizes += [(few, alike, alike, many, few, width), (5, 5, 5, many, few, width)]
+        found += sizes
+    return list(dict.fromkeys(found))
+
+
+def _takes(subject: Attention, heads: int, groups: int, width: int) -> bool:
+    query, key = torch.zeros(2, heads, 3, width), torch.zeros(2, groups, 3, width)
+    try:
+        assert subject.attend is not None
+        return subject.attend(query, key, key, None).shape == query.shape
+    except Exception:  # noqa: BLE001 (code of other heads raises what it likes)
+        return False
+
+
+def named(sizes: tuple[int, ...]) -> dict[str, int]:
+    """The sizes by their letters.
+
+    >>> named((1, 2, 3, 4, 4, 5))
+    {'B': 1, 'T': 2, 'S': 3, 'H': 4, 'G': 4, 'D': 5}
+    """
+    return dict(zip("BTSHGD", sizes, strict=True))
+
+
+def layer_sizes(heads: int = 3) -> list[tuple[int, int]]:
+    """(B, T) from small to large, then equal to each other, and tokens as many as heads."""
+    return list(dict.fromkeys([(1, 3), (3, 6), (5, 5), (2, max(2, min(heads, 12)))]))
+
+
+def inputs(scene: Scene, sizes: Sizes, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Normal queries, keys and values of these sizes."""
+    b, t, s, h, g, d = sizes
+    draw = scene.draw
+    return (draw.normal(b, h, t, d, salt=salt + 1), draw.normal(b, g, s, d, salt=salt + 2),
+            draw.normal(b, g, s, d, salt=salt + 3))  # fmt: skip
+
+
+def read_weights(
+    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call."""
+    keys, width = key.shape[-2], key.shape[-1]
+    read = []
+    for start in range(0, keys, width):
+        value = torch.zeros_like(key)
+        some = min(width, keys - start)
+        for n in range(some):
+            value[..., start + n, n] = 1
+        read.append(attend(query, key, value, mask)[..., :some])
+    return torch.cat(read, -1)
+
+
+def influences(
+    call: Callable[[Tensor], Tensor], x: Tensor, scene: Scene, at: Sequence[int] | None = None
+) -> Tensor:
+    """How much each output changes with each token: x (B, S, E) -> (T, S), the largest over all.
+
+    ``at`` names the tokens that are changed, all if it is None; the others stay 0.
+    """
+    before = call(x).double()
+    found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
+    for j in range(x.shape[1]) if at is None else at:
+        other = x.clone()
+        other[:, j] = scene.draw.normal(x.shape[0], x.shape[2], salt=500 + j)
+        change = (call(other).double() - before).abs().nan_to_num(nan=torch.inf)
+        found[:, j] = change.amax(dim=(0, 2)).cpu()
+    return found

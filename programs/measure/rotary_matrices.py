@@ -1,0 +1,242 @@
+"""What rotary code does to every unit vector: a matrix for each position.
+
+Row i of a matrix is the unit vector of channel i, turned; so the score of unit vectors i, j at
+positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are seen at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ..subjects import Rotary
+from .attention_tolerance import Recorder
+from .base import Draw
+from .calling import calm, fresh
+from .tolerance import Rounding, rounding_of
+
+__all__ = ["FASTEST", "REORDERED", "Point", "Reach", "between", "fastest", "lengths_of",
+           "matrices", "may_be_faster", "moved", "near", "order_of", "point", "reach_of",
+           "rotate_at", "rounding_for", "speeds", "tensor_of", "told", "unit_words"]  # fmt: skip
+
+Call = Callable[[Tensor, Tensor], Tensor]
+Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
+FURTHEST = 1 << 16
+STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between two positions: the last tells up to 1600 radians
+SHORT = (torch.bfloat16, torch.float16)
+LADDER = 1.1  # radians a position: the first pair of a ladder turns by one
+FASTEST = 64.0  # radians a position that coordinates of pixels reach, where nobody can tell
+REORDERED = "the channels come back in another order, the same at every position"
+FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The positions that code takes: from ``low`` to ``high``; ``why`` it is not further."""
+
+    low: int
+    high: int
+    why: str = ""
+
+    def has(self, *positions: float) -> bool:
+        """Whether all of these positions are within."""
+        return all(self.low <= p <= self.high for p in positions)
+
+
+def point(subject: Rotary, p: float) -> Point:
+    """The position p, on every axis the same."""
+    return (p,) * max(1, subject.axes)
+
+
+def told(at: Point) -> float | list[float]:
+    """A position for a witness."""
+    return at[0] if len(at) == 1 else list(at)
+
+
+def moved(at: Point, by: float, axis: int | None) -> Point:
+    """The position moved along one axis, or along all."""
+    return tuple(p + by * (axis is None or axis == i) for i, p in enumerate(at))
+
+
+def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
+    """Positions as the code takes them: (n,), or (n, axes); integers where the code is on those."""
+    kind = torch.int64 if subject.whole else torch.float32
+    made = torch.tensor([list(p) for p in points], dtype=torch.float64).to(kind).to(draw.device)
+    return made if subject.axes else made[:, 0]
+
+
+def rotate_at(
+    subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
+) -> Tensor:  # fmt: skip
+    """Turn vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
+
+    Raises ``ValueError`` where the code gives another shape than it was given.
+    """
+    rows, count, width = x.shape
+    heads = x[:, None].expand(rows, subject.heads, count, width).contiguous()
+    ids = tensor_of(subject, points, draw)
+    result = calm(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
+    if result.shape != heads.shape:
+        raise ValueError(
+            f"rotary code was given vectors {tuple(heads.shape)} as (B, H, T, D) and gave "
+            f"{tuple(result.shape)}; it should give the same shape"
+        )
+    return result
+
+
+def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -> Tensor:
+    """The matrix at each point, of the first and the last head: (n, heads, D, D) in float64."""
+    units = torch.eye(subject.width, dtype=draw.dtype, device=draw.device)
+    x = units[:, None].expand(subject.width, len(points), subject.width)
+    result = rotate_at(subject, call, x, points, draw)  # (unit vector, H, n, D)
+    ends = sorted({0, subject.heads - 1})
+    return result[:, ends].permute(2, 1, 0, 3)
+
+
+def reach_of(subject: Rotary, draw: Draw) -> Reach:
+    """How far the positions of the code go, up to a little over 65536: found by calling it."""
+    why = ""
+    x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+    for far in FALL_BACK:
+        high = min(subject.first + far, subject.most - 1)
+        try:
+            for call in {subject.turn, subject.turn_key}:
+                rotate_at(subject, call, x, [point(subject, high)], draw)
+        except (IndexError, RuntimeError, ValueError, KeyError) as error:
+            told = " ".join(str(error).split())[:120]
+            why = why or f"position {high} raised {type(error).__name__}: {told}"
+            continue
+        return Reach(subject.first, high, why)
+    # Nothing worked: the call itself fails, and what it raises is told.
+    rotate_at(subject, subject.turn, x, [point(subject, subject.first)], draw)
+    return Reach(subject.first, subject.first, why)
+
+
+def near(low: int, reach: Reach, *offsets: int) -> list[int]:
+    """The positions ``low`` + offset that the code has, in order and each once."""
+    return sorted({low + o for o in offsets if reach.has(low + o)})
+
+
+def order_of(zero: Tensor, bound: float) -> Tensor | None:
+    """Where each channel comes back at position 0, if that is another order: (h, D, D) -> (D,).
+
+    Scores do not see a fixed order of the channels, the same for queries and keys: DeepSeek-V3
+    turns neighbours, and gives the halves.  ``matrix[..., order]`` undoes it.  None where the order
+    is as it was, where heads have different ones, or where a vector is moved otherwise.
+
+    >>> order_of(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
+    tensor([0, 2, 1, 3])
+    """
+    places = zero.abs().argmax(-1)
+    order, channels = places[0], torch.arange(zero.shape[-1], device=zero.device)
+    if torch.equal(order, channels) or not torch.equal(order.sort().values, channels):
+        return None
+    own = zero.gather(-1, places[..., None])
+    rest = zero.scatter(-1, places[..., None], 0.0)
+    fixed = bool((places == order).all() and (own > 0).all())
+    return order if fixed and float(rest.abs().max()) <= bound else None
+
+
+def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The length of each turned unit vector, and which pass through: (n, h, D, D) -> (D,), (D,).
+
+    A channel passes if its unit vector stays as it is, to the bit, at every one of the positions.
+    """
+    width = matrix.shape[-1]
+    stays = (matrix == torch.eye(width, dtype=matrix.dtype)).all(-1).flatten(0, 1).all(0)
+    return matrix[0, 0].norm(dim=-1), stays
+
+
+def between(subject: Rotary) -> Rotary | None:
+    """Fresh code on positions that need not be whole; None where calls may leave something behind.
+
+    What is kept of a call at 0.5 is not to be met by others.
+    """
+    if not subject.whole:
+        return subject
+    try:
+        other = fresh(subject)
+    except Exception:  # noqa: BLE001 (code may raise anything where it is built)
+        return None
+    if other is None and subject.module is not None:
+        return None
+    return replace(other or subject, whole=False)
+
+
+def speeds(subject: Rotary, draw: Draw) -> Tensor:
+    """By how much the vector of each channel turns with a position, or less: (D,).
+
+    A vector turned by a step s is 2 sin(ωs/2) from where it was, so that a step tells ω up to π/s,
+    and less than ω beyond.  So shorter and shorter steps are asked, also of code on whole
+    positions, of a fresh one: some takes others; what refuses or rounds them is known up to π.
+    """
+    found = torch.zeros(subject.width, dtype=torch.float64)
+    other = between(subject)
+    noise = 4 * rounding_of(draw.dtype).turning
+    for step in STEPS:
+        code = subject if step == 1 else other
+        if code is None:
+            break
+        points = [point(code, subject.first), point(code, subject.first + step)]
+        for call in dict.fromkeys((code.turn, code.turn_key)):
+            try:
+                both = matrices(code, call, points, draw)
+            except Exception:
+                if step == 1:
+                    raise
+                return found  # positions are whole
+            size = both[0].norm(dim=-1).clamp(min=torch.finfo(torch.float64).tiny)
+            chord = ((both[1] - both[0]).norm(dim=-1) / size).nan_to_num(nan=2.0).clamp(max=2.0)
+            angle = 2 * torch.asin(chord / 2).amax(0) - (noise if step < 1 else 0.0)
+            found = torch.maximum(found, angle / step)
+    return found
+
+
+def fastest(subject: Rotary, draw: Draw) -> float:
+    """The largest frequency, 1 at least, as far as `speeds` tells it."""
+    return max(1.0, float(speeds(subject, draw).max()))
+
+
+def may_be_faster(subject: Rotary, draw: Draw) -> bool:
+    """Whether pairs may turn by more than a half turn with each position, and nobody can tell.
+
+    That is so of code on whole positions alone: there ω and ω + 2π are the same.  Where all pairs
+    turn by a radian at most, as in the ladders in use, they are taken to do just that.
+    """
+    if not subject.whole or float(speeds(subject, draw).max()) <= LADDER:
+        return False
+    other = between(subject)
+    if other is None:
+        return True
+    points = [point(subject, subject.first), point(subject, subject.first + 0.5)]
+    try:
+        both = matrices(other, other.turn, points, draw)
+    except Exception:  # noqa: BLE001 (code on whole positions may raise anything)
+        return True
+    return float((both[1] - both[0]).abs().max()) <= 4 * rounding_of(draw.dtype).turning
+
+
+def unit_words(channel: int, width: int) -> list[int] | str:
+    """A unit vector for a witness: its numbers, or in words where they are many."""
+    if width <= 8:
+        return [int(i == channel) for i in range(width)]
+    return f"1 in channel {channel} of {width}, 0 elsewhere"
+
+
+def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
+    """The rounding of the coarsest format in which the code computes, which may be its own.
+
+    Code may turn float32 data in bfloat16.  Positions and angles count as of float32 all the same.
+    """
+    x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+    unit = unit_roundoff(draw.dtype)
+    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+        with Recorder() as recorder:
+            rotate_at(subject, call, x, [point(subject, subject.first)], draw)
+        unit = max(unit, recorder.unit)
+    short = (one for one in SHORT if unit_roundoff(one) == unit)
+    return rounding_of(next(short, draw.dtype))

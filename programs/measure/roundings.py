@@ -1,0 +1,227 @@
+"""The calls of some code on arrays that carry a value and how far rounding may have moved it.
+
+A law is evaluated on what these calls give, in float64; so its two sides carry bounds that follow
+from those of the calls: of rotary code derived from its format and its positions
+(:mod:`.tolerance`), of attention and layers measured by their response
+(:mod:`.attention_tolerance`), of tables and biases from their entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...numeric.arithmetic import Arithmetic
+from ...numeric.profile import profile_of, unit_roundoff
+from ...numeric.rounded import Rounded
+from ..subjects import Additive, Rotary
+from .attention_tolerance import Allowed, allowance
+from .base import Draw
+from .calling import calm
+from .rotary_matrices import fastest, rounding_for
+from .tolerance import STEPS, Rounding, rounding_of
+
+__all__ = ["FedInPieces", "Roundings", "exact"]
+
+OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
+THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
+MADE = ("turn", "key", "shift", "running")  # calls that give vectors of the shape they are given
+
+
+@cache
+def _arithmetic() -> Arithmetic:
+    return Arithmetic(profile_of(torch.float64, torch.device("cpu")))
+
+
+def exact(x: Tensor) -> Rounded:
+    """Numbers that are what they are."""
+    return _arithmetic().exact(x.detach().to("cpu", torch.float64))
+
+
+class FedInPieces(Exception):
+    """A piece that the code did not take though it took the ones before."""
+
+
+@dataclass
+class Roundings:
+    """How far what calls of some code give may be off, in the format of a draw.
+
+    ``floor`` is the unit of tables that the code keeps.  ``fastest`` is the largest frequency of
+    rotary code; where it cannot be told, another one is put in its place.
+    """
+
+    subject: Any
+    draw: Draw
+    floor: float = 0.0
+    pieces: bool = False
+    fastest: float = 0.0
+    rounding: Rounding | None = None
+    known: dict[Any, Allowed] = field(default_factory=dict)
+    lengths: dict[int, tuple[Rounded, Tensor]] = field(default_factory=dict)
+    """How far the vectors of a result are off in length, which is less than their entries say."""
+
+    def call(self, name: str, code: Callable[..., Any]) -> Callable[..., Any]:
+        """The call on arrays with their errors."""
+        if isinstance(self.subject, Rotary):
+            return lambda *given: self._rotary(name, code, given)
+        if name == "step":
+            return lambda x, state: self._step(code, x, state)
+        if name in ("biased", "masked"):
+            return lambda x, y: self._made(code(x, y))
+        if isinstance(self.subject, Additive):
+            return lambda x: self._added(code, x)
+        return lambda *given: self._attended(name, code, given)
+
+    def anew(self, fastest: float = 0.0) -> Roundings:
+        """The same with nothing known of earlier calls, and another largest frequency."""
+        if isinstance(self.subject, Rotary):
+            self._known()
+        return replace(self, known={}, lengths={}, fastest=fastest or self.fastest)
+
+    def _given(self, x: Any) -> Any:
+        """An input as the code takes it."""
+        if isinstance(x, Rounded):
+            return x.value.to(self.draw.dtype).to(self.draw.device).contiguous()
+        return x.to(self.draw.device).contiguous() if isinstance(x, Tensor) else x
+
+    def _off(self, x: Rounded, given: Tensor) -> Tensor:
+        """How far an input may be from what it stands for, once it is cast."""
+        return x.error().expand(x.shape) + (x.value - given.to("cpu", torch.float64)).abs()
+
+    # rotary
+
+    def _known(self) -> Rounding:
+        if self.rounding is None:
+            self.rounding = rounding_for(self.subject, self.draw)
+            self.fastest = self.fastest or fastest(self.subject, self.draw)
+        return self.rounding
+
+    def _rotary(self, name: str, code: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        rounding, inputs = self._known(), [self._given(x) for x in given]
+        if name == "evict":
+            return self._evicted(code, given[0], inputs[0])
+        if name == "convert":
+            return tuple(exact(w) for w in code(*(w.clone() for w in inputs[:2]), inputs[2]))
+        vectors = [x for x in given if isinstance(x, Rounded)]
+        far = self._far(name, given)
+        if name == "all_three":
+            made = code(*(x.clone() for x in inputs[:3]), inputs[3])
+        else:
+            made = (calm(code, *inputs),)
+        found = []
+        for x, put, result in zip(vectors, inputs, made, strict=False):
+            out = result.detach().to("cpu", torch.float64)
+            if name in MADE and out.shape != put.shape:
+                raise ValueError(
+                    f"rotary code was given vectors {tuple(put.shape)} as (B, H, T, D) and gave "
+                    f"{tuple(out.shape)}; it should give the same shape"
+                )
+            before, after = (v.double().cpu().norm(dim=-1, keepdim=True) for v in (put, out))
+            size = torch.maximum(before, after.nan_to_num(posinf=0.0))
+            angle = STEPS * rounding.angle_unit * self.fastest * far
+            radius = size * (rounding.turning + angle) + float(torch.finfo(self.draw.dtype).tiny)
+            own = self.lengths.get(id(x))
+            off = self._off(x, put).norm(dim=-1, keepdim=True) if own is None else own[1]
+            grow = (after / before).nan_to_num(nan=1.0, posinf=1.0).clamp(min=1).max()
+            made_of = _with(out, radius + grow * off)
+            self.lengths[id(made_of)] = made_of, radius + grow * off
+            found.append(made_of)
+        return found if name == "all_three" else found[0]
+
+    def _far(self, name: str, given: tuple[Any, ...]) -> Tensor:
+        """How far vectors are turned: the sum of the coordinates of each position."""
+        at = given[-1]
+        if name == "shift":
+            far = torch.tensor(abs(float(at)) * max(1, self.subject.axes))
+        elif name == "running":
+            far = torch.arange(given[0].shape[2], dtype=torch.float64)[:, None]
+        else:
+            p: Tensor = at.double().abs()
+            many = self.subject.axes and p.dim() > 2
+            far = (p.sum(-1) if many else p * max(1, self.subject.axes))[:, None, :, None]
+        return far
+
+    def _evicted(self, code: Callable[..., Any], x: Rounded, put: Tensor) -> Any:
+        """Keys that may have been turned on once for every key that came after them."""
+        kept, raw, at = code(put.clone())
+        kept, count = kept.detach().to("cpu", torch.float64), x.shape[2]
+        size = float(torch.maximum(kept.norm(dim=-1).max(), raw.double().norm(dim=-1).max()))
+        far = float(count) * max(1, self.subject.axes)
+        radius = self._known().vector(size, self.fastest, *[far] * count)
+        return _with(kept, torch.tensor(radius)), exact(raw), at
+
+    # attention and layers
+
+    def _attended(self, name: str, code: Callable[..., Any], given: tuple[Any, ...]) -> Rounded:
+        inputs = [self._given(x) for x in given]
+        numbers = [n for n, x in enumerate(given) if isinstance(x, Rounded)]
+
+        def call(*moved: Tensor) -> Tensor:
+            placed = list(inputs)
+            for n, x in zip(numbers, moved, strict=True):
+                placed[n] = x
+            found: Tensor = code(*placed)
+            return found
+
+        key = (name, code, *(tuple(inputs[n].shape) for n in numbers))
+        own = [inputs[n] for n in numbers]
+        if key in self.known:
+            out, allowed = call(*own), self.known[key]
+            size = _size(out) / max(_size(allowed.output), torch.finfo(torch.float64).tiny)
+        else:
+            allowed = allowance(call, *own, draw=self.draw, floor=self.floor)
+            out, size, self.known[key] = allowed.output, 1.0, allowed
+        # an angle or a bias at a position is off by so many units before it is used
+        further = given[1] if name == "whole_layer" else 0
+        length = inputs[0].shape[1] if name in ("whole_layer", "hide") else 0
+        radius = (allowed.value / 2 + (further + length) * allowed.each) * max(1.0, size)
+        cast = max(float(self._off(given[n], inputs[n]).max()) for n in numbers)
+        radius += allowed.each if cast else 0.0
+        if self.pieces:
+            radius *= 2 * THROUGH_A_CACHE
+        return _with(out.detach().to("cpu", torch.float64), torch.tensor(radius))
+
+    def _step(self, code: Callable[..., Any], x: Rounded, state: Any) -> tuple[Rounded, Any]:
+        """A piece; how far it may be off counts with the side that it is compared with."""
+        try:
+            found, state = code(self._given(x), state)
+        except Exception as error:
+            if state is None:
+                raise
+            told = " ".join(str(error).split())[:160]
+            raise FedInPieces(f"raised {type(error).__name__}: {told}") from error
+        return exact(found), state
+
+    # tables
+
+    def _added(self, code: Callable[..., Any], x: Rounded) -> Rounded:
+        put = self._given(x)
+        out = calm(code, put)
+        rounding = rounding_of(self.draw.dtype)
+        p = torch.arange(2, put.shape[1] + 2, dtype=torch.float64)[:, None]
+        size = max(_size(out), _size(put))
+        turned = STEPS * rounding.angle_unit * p * (self.fastest or 1.0)
+        return _with(out, size * (2 * rounding.unit + rounding.turning + turned))
+
+    def _made(self, found: Tensor) -> Any:
+        """A mask as it is; a bias with the rounding of its entries."""
+        if found.dtype == torch.bool or not found.is_floating_point():
+            return found
+        flat = found.detach().to("cpu", torch.float64).reshape(-1, *found.shape[-2:])
+        finite = torch.where(flat.isfinite(), flat.abs(), 0.0)
+        radius = OF_A_ROW * unit_roundoff(found.dtype) * (finite.max() if finite.numel() else 0.0)
+        return _with(flat, torch.as_tensor(radius))
+
+
+def _with(out: Tensor, radius: Tensor) -> Rounded:
+    return Rounded(_arithmetic(), out, radius.double().expand(out.shape))
+
+
+def _size(x: Tensor) -> float:
+    finite = x.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return float(finite.abs().max()) if x.numel() else 0.0

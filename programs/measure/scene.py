@@ -1,0 +1,199 @@
+"""The setting in which attention code is looked at: in evaluation, in one format, then as before.
+
+A law is looked at in float64 first, where rounding hides nothing, and then in the format of the
+draw.  Whatever a look changed about the module is put back: formats, attributes, buffers, modes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..declared import DeclaredAttention
+from ..finding import Seen
+from ..subjects import Attention, Layer
+from .attention_tolerance import Allowed, Unsteady, allowance, gap, unit_of
+from .base import Draw, Look, Outcome, broken, held, undecided
+
+__all__ = ["Scene", "arranged", "in_formats"]
+
+LOW = (torch.float16, torch.bfloat16)
+SMALL = 48  # numbers of a tensor that a witness still shows whole
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Code, a draw in the format of this look, and the unit of the tables that the code keeps."""
+
+    subject: Any  # Attention or Layer: each look asks for what its own kind has
+    draw: Draw
+    floor: float = 0.0
+
+    @property
+    def declared(self) -> DeclaredAttention:
+        """What is declared; nothing, where nothing is."""
+        said: DeclaredAttention | None = self.subject.declared
+        return said or DeclaredAttention()
+
+    @property
+    def tokens(self) -> Callable[[Tensor], Tensor] | None:
+        """The map of tokens (B, T, E) -> (B, T, E), where there is one."""
+        one: Attention | Layer = self.subject
+        return one.call if isinstance(one, Layer) else one.layer
+
+    @property
+    def low(self) -> bool:
+        """Whether the format of this look rounds small influences away."""
+        return self.draw.dtype in LOW
+
+    def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
+        """The result of a call, and what rounding allows there."""
+        return allowance(call, *inputs, draw=self.draw, floor=self.floor)
+
+    def differs(
+        self, why: str, here: tuple[str, Tensor], there: tuple[str, Tensor], allowed: float,
+        said: str = "", /, **inputs: Any,
+    ) -> Outcome:
+        """Held, and ``why``, or broken: two results that should agree, each a noun in words.
+
+        ``said`` is the sentence where they do not, if their difference does not tell it.
+        """
+        apart = gap(here[1], there[1])
+        sizes = {k: v for k, v in inputs.items() if len(k) == 1 and isinstance(v, int)}
+        if apart <= allowed:
+            return held(why, apart, allowed, **sizes)
+        place = _worst(here[1], there[1])
+        shown = {name: told(value) for name, value in inputs.items()}
+        shown |= {"seed": self.draw.seed, "format": str(self.draw.dtype).removeprefix("torch.")}
+        values: list[tuple[str, Any]] = []
+        for words, value in (here, there):
+            if place is not None:
+                values.append((f"{words} at {list(place)}", float(value[place])))
+            else:
+                values.append((f"the shape of {words}", list(value.shape)))
+        said = said or _apart(here, there, apart, allowed)
+        return broken(said, Seen(shown, values[0], values[1], apart, allowed), **sizes)
+
+
+def _apart(
+    here: tuple[str, Tensor], there: tuple[str, Tensor], apart: float, allowed: float
+) -> str:
+    """That two results differ, as a sentence."""
+    if math.isfinite(apart):
+        explained = f", and rounding explains {allowed:.2g}" if allowed else ""
+        return f"{here[0]} and {there[0]} differ by {apart:.3g}{explained}"
+    if here[1].shape != there[1].shape:
+        shapes = " and ".join(str(list(one[1].shape)) for one in (here, there))
+        return f"{here[0]} and {there[0]} have the shapes {shapes}"
+    bad, other = (here, there) if not bool(here[1].isfinite().all()) else (there, here)
+    kind = "NaN" if bool(bad[1].isnan().any()) else "infinite numbers"
+    also = "others" if not bool(other[1].isfinite().all()) else "none"
+    return f"{bad[0]} has {kind}, and {other[0]} has {also}"
+
+
+def told(value: Any) -> Any:
+    """Plain data for a witness: small tensors whole, others by their shape."""
+    if isinstance(value, Tensor):
+        return value.tolist() if value.numel() <= SMALL else f"normal, shape {list(value.shape)}"
+    return value
+
+
+def _worst(here: Tensor, there: Tensor) -> tuple[int, ...] | None:
+    if here.shape != there.shape:
+        return None
+    apart = (here.double() - there.double()).abs()
+    flat = int(apart.nan_to_num(nan=torch.inf).reshape(-1).argmax())
+    return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), here.shape))
+
+
+def modules_of(subject: Any) -> list[nn.Module]:
+    """Every module behind the code."""
+    return list(subject.module.modules()) if subject.module is not None else []
+
+
+def _parameters(module: nn.Module) -> dict[str, Any]:
+    inside: dict[str, Any] = module.__dict__["_parameters"]
+    return inside
+
+
+def _buffers(module: nn.Module) -> dict[str, Any]:
+    inside: dict[str, Any] = module.__dict__["_buffers"]
+    return inside
+
+
+@contextmanager
+def arranged(
+    subject: Any, dtype: torch.dtype | None = None, train: bool = False
+) -> Iterator[float]:
+    """The module in evaluation (or training) and in a format; yields the unit of its tables.
+
+    Numbers that nobody trains (buffers, frozen parameters) may be tables that were rounded when
+    they were made: cast to a finer format they stay as coarse as they were.
+    """
+    modules = modules_of(subject)
+    kept = [(m, dict(m.__dict__), dict(_parameters(m)), dict(_buffers(m))) for m in modules]
+    numbers = [(t, t.data) for m in modules for t in _parameters(m).values() if t is not None]
+    counted = [(t, t.clone()) for m in modules for t in _buffers(m).values() if t is not None]
+    tables = [t for m in modules for t in _buffers(m).values() if t is not None]
+    tables += [p for m in modules for p in _parameters(m).values()
+               if p is not None and not p.requires_grad]  # fmt: skip
+    floor = max((unit_of(t.dtype) for t in tables if t.is_floating_point() or t.is_complex()),
+                default=0.0)  # fmt: skip
+    try:
+        for m in modules:
+            m.training = train
+            if dtype is not None:
+                for parameter in _parameters(m).values():
+                    if parameter is not None and parameter.is_floating_point():
+                        parameter.data = parameter.data.to(dtype)
+                for name, buffer in _buffers(m).items():
+                    if buffer is not None and buffer.is_floating_point():
+                        _buffers(m)[name] = buffer.to(dtype)
+        yield floor
+    finally:
+        for parameter, data in numbers:
+            parameter.data = data
+        for buffer, values in counted:
+            if not torch.equal(buffer, values):
+                buffer.copy_(values)
+        for m, attributes, parameters, buffers in kept:
+            m.__dict__.clear()
+            m.__dict__.update(attributes)
+            _parameters(m).clear()
+            _parameters(m).update(parameters)
+            _buffers(m).clear()
+            _buffers(m).update(buffers)
+
+
+def in_formats(look: Callable[[Scene], Outcome]) -> Look:
+    """A look in float64, where the code takes it, and in the format of the draw."""
+
+    @wraps(look)
+    def looked(subject: Any, draw: Draw) -> Outcome:
+        seen: list[Outcome] = []
+        for dtype in dict.fromkeys((torch.float64, draw.dtype)):
+            try:
+                with arranged(subject, dtype) as floor:
+                    one = look(Scene(subject, draw.cast(dtype), floor))
+            except Unsteady as error:
+                return undecided(str(error))
+            except Exception:
+                if dtype is draw.dtype:
+                    raise
+                continue  # code that takes one format only is looked at in that one
+            if one.witness is not None or one.skipped:
+                return one
+            seen.append(one)
+        # what the finest format decides stays decided where a coarser one hides it
+        if seen[0].doubtful:
+            return seen[0]
+        return next(one for one in reversed(seen) if not one.doubtful)
+
+    return looked

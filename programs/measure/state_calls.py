@@ -1,0 +1,179 @@
+"""The calls of code of every kind, their inputs, and how far two results may be apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from .attention_tolerance import Recorder, unit_of
+from .base import Draw
+from .calling import calm, plain
+from .rotary_matrices import point, tensor_of
+from .tolerance import STEPS, rounding_of, sums
+
+__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "unsteady", "watched",
+           "ways_of"]  # fmt: skip
+
+Inputs = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to call code: ``given`` makes inputs for a draw, B rows, T tokens, and a start.
+
+    ``attribute`` is the field of the subject; ``rows`` whether the first axis is the batch.
+    """
+
+    attribute: str
+    call: Callable[..., Tensor]
+    given: Callable[[Draw, int, int, int], Inputs]
+    rows: bool = True
+
+    def of(self, other: Subject) -> Callable[..., Tensor]:
+        """The same call of another instance."""
+        made: Callable[..., Tensor] = getattr(other, self.attribute)
+        return made
+
+
+def ways_of(subject: Subject) -> list[Way]:
+    """The calls of code of any kind."""
+    match subject:
+        case Rotary():
+            return _rotary(subject)
+        case Attention():
+            return _attention(subject)
+        case Bias():
+            found = []
+            if subject.bias is not None:
+                found.append(Way("bias", subject.bias, lambda _d, b, t, s: (t, t + b + s), False))
+            if subject.window is not None:
+                found.append(Way("window", subject.window, lambda _d, b, t, s: (b + s, t), False))
+            if subject.index is not None:
+                found.append(Way("index", subject.index, lambda _d, b, t, s: ((b + s, t),), False))
+            return found
+        case Mask():
+            return [Way("mask", subject.mask, lambda _d, b, t, s: (t, t + b + s), False)]
+        case Additive():
+            return [Way("added", subject.added, lambda d, b, t, s: (
+                d.normal(b, min(t, subject.most), subject.width, salt=s),))]  # fmt: skip
+        case Layer():
+            return [Way("call", subject.call, lambda d, b, t, s: (
+                d.normal(b, t, subject.embed, salt=s),))]  # fmt: skip
+    return []
+
+
+def _rotary(subject: Rotary) -> list[Way]:
+    def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
+        x = draw.normal(b, subject.heads, t, subject.width, salt=start)
+        size = max(1, min(subject.most - subject.first, 1 << 20))
+        # Rows start at places of their own, so that a row read for another is seen.
+        rows = [
+            tensor_of(
+                subject,
+                [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)],
+                draw,
+            )
+            for r in range(b)
+        ]
+        return x, torch.stack(rows)
+
+    found = [Way("turn", subject.turn, given)]
+    if subject.key is not None:
+        found.append(Way("key", subject.key, given))
+    return found
+
+
+def _attention(subject: Attention) -> list[Way]:
+    found = []
+    if subject.attend is not None:
+        width = subject.width or 8
+
+        def three(draw: Draw, b: int, t: int, start: int) -> Inputs:
+            q = draw.normal(b, subject.heads, t, width, salt=start)
+            k, v = (draw.normal(b, subject.groups, t, width, salt=start + s) for s in (50, 90))
+            return q, k, v, None
+
+        found.append(Way("attend", subject.attend, three))
+    if subject.layer is not None:
+        found.append(Way("layer", subject.layer, lambda d, b, t, s: (
+            d.normal(b, t, subject.embed, salt=s),)))  # fmt: skip
+    return found
+
+
+def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor, same: bool) -> float:
+    """How far two results may be apart that are computed in another order, or in other shapes.
+
+    The dtype of the draw is the coarsest that the code computes in, see :func:`watched`.
+    ``same``: the same call on the same inputs.  Tables may be computed anew, so that angles may be
+    off; sums of products may be taken in another order.
+    """
+    size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
+    tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
+    size = max([size, *(float(x.abs().max()) for x in tensors if x.numel())])
+    rounding = rounding_of(draw.dtype)
+    match subject:
+        case Rotary():
+            place = float(given[1].abs().max()) * max(1, subject.axes)
+            whole: float = (
+                2 * size * (2 * rounding.turning + 4 * STEPS * rounding.angle_unit * place)
+            )
+            return whole
+        case Bias() | Mask():
+            numbers = [n for x in given for n in (x if isinstance(x, tuple) else (x,))]
+            return sums(1, torch.float32, size) * float(1 + max(numbers))
+        case Additive():
+            count = int(given[0].shape[1])
+            return size * (4 * rounding.unit + STEPS * rounding.angle_unit * count)
+    tokens = given[0]
+    terms = tokens.shape[-1] + tokens.shape[-2]
+    return sums(0 if same else terms, draw.dtype, size * (1 + tokens.shape[-1] ** 0.5))
+
+
+def watched(
+    call: Callable[..., Tensor], given: Inputs, dtype: torch.dtype
+) -> tuple[Tensor, torch.dtype]:
+    """The result of a call, and the coarsest dtype of floats in it: softmax is often float32."""
+    recorder = Recorder()
+    with recorder:
+        result = calm(call, *given)
+    unit = max(recorder.unit, unit_of(dtype))
+    known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+    return result, next((one for one in known if unit_of(one) == unit), dtype)
+
+
+def unsteady(subject: Subject, way: Way, draw: Draw, given: Inputs) -> str:
+    """Why two results of this call cannot be compared, or nothing: equal calls differ."""
+    first, again = calm(way.call, *given), calm(way.call, *given)
+    allowed = allowed_of(subject, draw, given, first, same=True)
+    if first.shape != again.shape or not far(first, again) <= allowed:
+        return "two equal calls give different results: see calls-forget"
+    off = far(first, calm(way.call, *given, seed=1))
+    if not off <= allowed:
+        return f"two equal calls differ by {off:.2g}, by chance: see evaluation-repeats"
+    return ""
+
+
+def far(a: Tensor, b: Tensor) -> float:
+    """The largest difference of two results of one shape."""
+    return float(differ(a, b).max()) if a.numel() else 0.0
+
+
+def differ(a: Tensor, b: Tensor) -> Tensor:
+    """|a − b|, 0 where both are the same infinity, infinite where one is or is no number."""
+    off = (a - b).abs()
+    return torch.where(a == b, 0.0, off.nan_to_num(nan=torch.inf))
+
+
+def shown(given: Inputs) -> list[Any]:
+    """Inputs for a witness: their numbers where they are few, else their shapes."""
+    return [
+        x if not isinstance(x, Tensor)
+        else plain(x.cpu()) if x.numel() <= 16
+        else f"{tuple(x.shape)}, drawn"
+        for x in given
+    ]  # fmt: skip

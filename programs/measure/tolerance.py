@@ -1,0 +1,88 @@
+r"""How far rounding alone may move what rotary code and tables of positions give, derived.
+
+Write U for the unit roundoff of the data and u for that of the angles (float32).
+
+*Turning.*  A pair turned by an angle with cosine and sine rounded to the dtype of the data is off
+by at most η of its length, see :mod:`attnproof.numeric.rotary_precision.bound`.  Code may do twice
+as many operations as are counted there (a factor, a cast there and back): ROOM = 2.
+
+*Angles.*  The angle p·ω is off by at most STEPS·u·|p|·|ω|: a position that is scaled, the product,
+and one operation more.  Both positions of a product of two turned vectors have an angle:
+
+    |q·k − exact|  <=  |q| |k| (2η + η² + STEPS·u·Ω (|m| + |n|)).
+
+*Frequencies.*  base^(−2i/D) computed in float32 from a power and a quotient, or as exp(y) with
+y = ln ω off by two roundings, is off by at most (2 |ln ω| + 8) u of itself.
+
+*Sums.*  A sum of n products, in a chain of DEPTH such operations, is off by at most
+DEPTH (4 U + n u) of the sizes that are summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ...numeric.rotary_precision.bound import bound_of
+from ...numeric.rotary_precision.formats import Format
+
+__all__ = ["DEPTH", "ROOM", "STEPS", "Rounding", "ladder_error", "rounding_of", "sums"]
+
+ROOM = 2.0
+STEPS = 3.0
+DEPTH = 8.0
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """The numbers of the formulas above: ``unit`` U, ``angle_unit`` u, ``turning`` ROOM·η."""
+
+    unit: float
+    angle_unit: float
+    turning: float
+
+    def angle(self, positions: Tensor | float, omega: Tensor | float) -> Tensor:
+        """How far an angle p·ω may be off: the shape of p·ω."""
+        p = torch.as_tensor(positions, dtype=torch.float64).abs()
+        return STEPS * self.angle_unit * p * torch.as_tensor(omega, dtype=torch.float64).abs()
+
+    def vector(self, size: float, omega: float, *places: float) -> float:
+        """How far a vector of this length may be off after a turn at each of these positions."""
+        far = sum(abs(p) for p in places)
+        return size * (
+            (1 + self.turning) ** len(places) - 1 + STEPS * self.angle_unit * omega * far
+        )
+
+    def score(self, size: float, omega: float, m: float, n: float) -> float:
+        """How far q·k may be off, |q| |k| = size, of a query turned at m and a key at n."""
+        return self.vector(size, omega, m, n)
+
+
+def rounding_of(dtype: torch.dtype, angles: torch.dtype = torch.float32) -> Rounding:
+    """The rounding of code on data of a dtype whose angles are of another.
+
+    >>> rounding_of(torch.float32).turning < 2e-6 < rounding_of(torch.bfloat16).turning
+    True
+    """
+    form = Format("", dtype, angles=angles)
+    eta = bound_of(form, torch.ones(1, dtype=torch.float64)).turning
+    return Rounding(unit_roundoff(dtype), unit_roundoff(angles), ROOM * eta)
+
+
+def ladder_error(omega: Tensor, unit: float) -> Tensor:
+    """How far each frequency may be off its formula: (B,) -> (B,)."""
+    size = omega.abs()
+    logarithm = torch.where(size > 0, size, torch.ones_like(size)).log().abs()
+    return size * (2 * logarithm + 8) * unit
+
+
+def sums(terms: int, dtype: torch.dtype, size: float) -> float:
+    """How far a chain of sums of so many terms may be off, its numbers being as large as ``size``.
+
+    Sums of short dtypes are kept in float32; their results are rounded.
+    """
+    unit = unit_roundoff(dtype)
+    return DEPTH * (4 * unit + terms * min(unit, unit_roundoff(torch.float32))) * size

@@ -1,0 +1,446 @@
+"""Laws proved of traced code: for all sizes within its guards, all inputs, all parameters.
+
+A proof speaks of the graph of one call, in evaluation and in exact arithmetic.  What it cannot see
+(dtypes, kernels, state between calls, training, branches on data) the other legs look at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from attnproof.symbolic.decision import Decision
+from attnproof.symbolic.faults import Fault
+from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.scalars import number_of
+from attnproof.symbolic.terms import Term
+from attnproof.symbolic.unrolling import written_out
+from attnproof.symbolic.verdict_line import Condition
+from attnproof.theorems.laws import Formula, laws_of
+
+from ..finding import UNLIKE, Finding
+from ..identify.asked import no_formula
+from ..running import fault_in
+from ..subjects import Rotary, Subject
+from .calls import Call, calls_of, symbolic
+from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
+from .exporting import Exported, NotTraced, exported, modules_in
+from .gate import Gate, gate
+from .guards import Binding, alike, possible, ranges_told
+from .guards import told as told_at
+from .operations import Unread
+from .running import witness_of
+from .source_numbers import numbers_in
+from .stating import LIKE, Axes, Graph, bound_letters, named_apart, reorders, stated
+from .subgraphs import unread_of
+from .widths import widths_told
+
+__all__ = ["Traced", "prove"]
+
+# How a proof is looked for: whether maps of one row stay folded, up to which literal length sums
+# are written out (pairs of channels are 2), and which part of the time that may take.
+WAYS = ((True, 1, 0.4), (False, 2, 0.6))
+# Code that goes through the rows of a batch one by one has a graph for one number of rows only.
+# So does code that has a number for each head, and no operation that says so.
+FIXED = ("", "B", "GH")
+SECONDS = 10.0
+# What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
+# is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
+# under autocast, which code can ask for.
+ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
+# A graph says nothing of derivatives: what is detached is in it by its value.
+BY_VALUE = Condition("this is said of values, not of gradients", "where")
+ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
+IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
+GRADIENTS = ("causal",)  # laws whose words speak of gradients too
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What came of tracing: findings of the laws, and what the graph is.
+
+    ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
+    reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
+    assumed in reading the graph as a term.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    operations: int = 0
+    guards: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    why: str = ""
+    readings: tuple[Condition, ...] = ()
+    seconds: float = 0.0
+
+
+def prove(
+    subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
+    seconds: float = SECONDS,
+) -> Traced:  # fmt: skip
+    """Trace some code and prove the laws of its kind that are named (all, if none is).
+
+    ``tell`` hears of each finding as soon as it is made; ``seconds`` is how long one proof is
+    looked for.
+    """
+    calls = calls_of(subject)
+    with _evaluated(calls):
+        return _proved(subject, laws, tell, seconds, calls)
+
+
+@contextmanager
+def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
+    """All modules of some calls in evaluation; afterwards each part is as it was."""
+    parts = [part for call in calls for one in (*call.modules, *modules_in(call.code))
+             for part in one.modules()]  # fmt: skip
+    before = [(part, part.training) for part in parts]
+    try:
+        for part in parts:
+            part.training = False
+        yield
+    finally:
+        for part, training in reversed(before):
+            part.training = training
+
+
+def _proved(
+    subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
+    seconds: float, made: Sequence[Call],
+) -> Traced:  # fmt: skip
+    start = perf_counter()
+    # a proof of a formula that says less than its law is none of the law
+    wanted = [f for law in laws_of(subject.kind) if not laws or law.id in laws
+              for f in law.formulas if f.kind == subject.kind and not f.unsaid]  # fmt: skip
+    names = {law.call for law in wanted} | ({"key"} if isinstance(subject, Rotary) else set())
+    calls = [call for call in made if call.name in names]
+    letters = set("".join(told for call in calls for told in call.letters))
+    first = {call.name: result_of(call.code, call.inputs) for call in calls}
+    for fixed in filter(letters.issuperset, FIXED):
+        found = _Reading(subject, calls, fixed, seconds)
+        if len(found.proofs.graphs) == len(calls):
+            break
+    found.drop([call for call in calls
+                if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
+    found.reasons += found.proofs.run_beside()
+    proofs, findings = found.proofs, []
+    for name in dict.fromkeys(law.id for law in wanted):
+        for finding in proofs.of_all([law for law in wanted if law.id == name]):
+            findings.append(finding)
+            if tell is not None:
+                tell(finding)
+    return Traced(
+        tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
+        tuple(found.missing), "; ".join(found.reasons), proofs.readings, perf_counter() - start,
+    )  # fmt: skip
+
+
+class _Reading:
+    """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
+
+    def __init__(
+        self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float
+    ) -> None:
+        graphs: list[tuple[Call, Exported]] = []
+        self.missing: dict[str, None] = {}
+        self.reasons: list[str] = []
+        for call in calls:
+            try:
+                graph = exported(call.code, call.inputs, symbolic(call, fixed), call.modules)
+            except NotTraced as error:
+                self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
+                continue
+            missing = unread_of(graph.nodes)
+            self.missing |= dict.fromkeys(missing)
+            if not missing:
+                graphs.append((call, graph))
+        if self.missing:
+            told = ", ".join(self.missing)
+            self.reasons.append(f"without a reading: {told}; the code is run instead")
+        names = [call.name for call in calls]
+        self.proofs = _Proofs(subject, names, named_apart(graphs), seconds)
+        self.reasons += self.proofs.disagreements()
+
+    def drop(self, changing: Sequence[Call]) -> None:
+        """Nothing is shown of code that gives something else at a later call."""
+        for call in changing:
+            self.proofs.graphs.pop(call.name, None)
+            self.reasons.append(f"`{call.name}` is not read: {CHANGES}")
+
+
+NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
+SHORT = 60  # characters of a formula that stands in a line
+
+
+def _defined(told: str) -> Condition:
+    """That a number is not 0, or not negative; where it is long, the same of all such numbers."""
+    if len(told) <= SHORT:
+        return Condition(told, "if")
+    if told.endswith("≠ 0"):
+        return Condition("no denominator is 0", "if")
+    if told.endswith("≥ 0"):
+        return Condition("no root is of a negative number", "if")
+    if told.endswith("> 0"):
+        return Condition("every logarithm is of a number above 0", "if")
+    return Condition(told, "if")
+
+
+def ranges_of(graph: Graph) -> dict[str, Any]:
+    """The ranges of the lengths of a graph, by their names."""
+    return {str(s): r for s, r in graph.exported.program.range_constraints.items()}
+
+
+def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
+    """Letters of lengths that a law keeps equal wherever it calls a program."""
+    names = {
+        str(length): letter
+        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
+        for letter, length in zip(letters.split(), shape, strict=True)
+    }  # fmt: skip
+    each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
+    return tuple(sorted(set.intersection(*each))) if each else ()
+
+
+class _Proofs:
+    """The proofs of one subject."""
+
+    def __init__(
+        self, subject: Subject, calls: Sequence[str], graphs: tuple[Graph, ...], seconds: float
+    ) -> None:  # fmt: skip
+        self.subject, self.calls, self.seconds = subject, calls, seconds
+        self.graphs = {graph.call.name: graph for graph in graphs}
+        self.letters: Axes = bound_letters(graphs)
+        self.gates: dict[str, Gate] = {}
+
+    def run_beside(self) -> list[str]:
+        """Run the code beside each graph; graphs of code that changes are dropped, and told."""
+        told = []
+        for name, graph in list(self.graphs.items()):
+            self.gates[name] = found = gate(graph)
+            if found.changes:
+                del self.graphs[name]
+                told.append(f"`{name}` is not read: {CHANGES}")
+        return told
+
+    def _at(self, lengths: Mapping[str, int]) -> str:
+        return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
+
+    def _unlike(
+        self, law: Formula, graphs: Mapping[str, Graph], start: float
+    ) -> Finding | None:
+        """What is found where the code was seen to do other than its graph; None where it was not.
+
+        The law is asked of the code itself, at these lengths first.
+        """
+        at = [lengths for name in graphs for lengths in self.gates[name].unlike]
+        if not at:
+            return None
+        where = " and ".join(map(self._at, at))
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        operations = sum(g.exported.operations for g in graphs.values())
+        told = f"at {where} {UNLIKE}"
+        try:
+            seen = witness_of(law, calls, self.letters, self.subject, operations, at=at)
+        except Unread:
+            seen = None
+        if seen is None:
+            return Finding(law.id, "traced", "undecided", told, seconds=perf_counter() - start)
+        return Finding(
+            law.id, "traced", "broken", f"{told}, and breaks the law", error=seen.difference,
+            bound=seen.allowed, witness=seen, sizes=dict(at[0]), seconds=perf_counter() - start,
+        )  # fmt: skip
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The ranges of the lengths that the code is called with, and what is fixed of a call."""
+        graphs = self.graphs.values()
+        own = [(ranges_of(g), [self._own(g)]) for g in graphs]
+        settings = (c.text for g in graphs for c in g.call.where)
+        return tuple(dict.fromkeys(map(self.lettered, (
+            *settings, *ranges_told(own), *self._fixed(graphs), *alike(self.letters),
+        ))))  # fmt: skip
+
+    def _own(self, graph: Graph) -> Binding:
+        """The letters of a call for the lengths of its graph."""
+        return tuple(
+            (length, self.letters[letter])
+            for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
+            for letter, length in zip(letters.split(), shape, strict=True)
+            if isinstance(length, str)
+        )  # fmt: skip
+
+    def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
+        letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
+        return tuple(f"{c} = {self.letters[c]!r}" for c in letters
+                     if number_of(self.letters[c]) is not None)  # fmt: skip
+
+    def lettered(self, told: str) -> str:
+        """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
+
+        Another length of a kind, as that of a batch put behind one, is B′ beside B.
+        """
+        names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
+        for letter, like in LIKE.items():
+            if letter not in self.letters:
+                names[letter] = f"{names.get(like, like)}′"
+        if "r" not in self.letters:
+            names["m"] = "T″"
+        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
+
+    @property
+    def readings(self) -> tuple[Condition, ...]:
+        """What was assumed in reading the graphs."""
+        return self._read(self.graphs.values())
+
+    def _read(self, graphs: Iterable[Graph]) -> tuple[Condition, ...]:
+        return tuple(dict.fromkeys(
+            told for g in graphs for program in (g.program, g.folded)
+            for told in program.notes.readings
+        ))  # fmt: skip
+
+    def disagreements(self) -> list[str]:
+        """Graphs whose terms do not give their numbers are dropped, and told."""
+        told = []
+        for name, graph in list(self.graphs.items()):
+            wrong = wrong_reading(graph, self.letters)
+            if wrong:
+                del self.graphs[name]
+                told.append(f"`{name}` is not read: {wrong}")
+        return told
+
+    def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
+        """What is found about a law of several calls: it holds only if it holds of each."""
+        asked = [law for law in laws if law.call in self.calls]
+        findings = [self.of(law) for law in asked]
+        open_ = [law.call for law, one in zip(asked, findings, strict=True)
+                 if one is None or one.verdict not in ("holds", "not asked")]  # fmt: skip
+        told = f"of the other call, {' and '.join(open_)}, it is not proved"
+        return [
+            replace(one, verdict="undecided", why=told, assuming=())
+            if open_ and one.verdict == "holds" else one
+            for one in findings if one is not None
+        ]  # fmt: skip
+
+    def of(self, law: Formula) -> Finding | None:
+        """What is found about one law; None where its call was not traced."""
+        needed = {law.call, "key"} & set(self.graphs)
+        if law.call not in needed or (law.turns and self._lacks_key()):
+            return None
+        start = perf_counter()
+        excuse = no_formula(law, self.subject)
+        if excuse:
+            return Finding(law.id, "traced", "not asked", excuse)
+        graphs = {name: self.graphs[name] for name in needed}
+        unlike = self._unlike(law, graphs, start)
+        if unlike is not None:
+            return unlike
+        for graph in graphs.values():
+            graph.program.forget()
+            graph.folded.forget()
+        try:
+            decided = self._decided(law, graphs)
+            claims = decided.claims
+            verdict, why = decided.verdict, next((c.why for c in claims if c.why), "")
+            steps = sum(link.steps for claim in claims for link in claim.links)
+            for claim in claims:
+                if claim.fault is not None:
+                    return self._failed(law, claim.fault, perf_counter() - start)
+            divisors = tuple(_defined(told) for claim in claims for told in claim.readings)
+            lengths = self._lengths(graphs)
+        except Unread as error:
+            verdict, why = "unread", str(error)
+        except Exception as error:
+            fault = fault_in(self.subject, error)
+            if fault is None:
+                raise
+            return self._failed(law, fault, perf_counter() - start)
+        if verdict == "proved":
+            return Finding(
+                law.id, "traced", "holds", f"{steps} kernel steps",
+                assuming=(*lengths, *divisors, *self._assumed(law, graphs)),
+                seconds=perf_counter() - start,
+            )  # fmt: skip
+        return self._unproved(law, graphs, why, perf_counter() - start)
+
+    def _failed(self, law: Formula, fault: Fault, seconds: float) -> Finding:
+        return Finding(law.id, "traced", "internal error", fault.told, seconds=seconds,
+                       traceback=fault.traceback)  # fmt: skip
+
+    def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
+        """What a proof assumes beside its lengths: values, what was read as what, which calls."""
+        told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
+        raising = (self.gates[name].raises for name in graphs)
+        told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
+                 for lengths in raising if lengths]  # fmt: skip
+        said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
+        if law.id in ORDERED and reorders(self.subject):
+            said = (IN_ORDER,)
+        return tuple(dict.fromkeys((*told, *self._read(graphs.values()), *said, ONE_CALL)))
+
+    def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
+        """The conditions on the lengths that a law uses; raises where none meet them."""
+        used = [(g.exported.conditions, ranges_of(g), (*g.program.met, *g.folded.met))
+                for g in graphs.values()]  # fmt: skip
+        if not possible(used):
+            raise Unread("no lengths were found at which the law meets the guards")
+        longest: dict[Term, int] = {}
+        for g in graphs.values():
+            for notes in (g.program.notes, g.folded.notes):
+                for length, most in notes.longest.items():
+                    longest[length] = min(most, longest.get(length, most))
+        told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
+        told |= dict.fromkeys(t for c, _, met in used for t in told_at(c, met))
+        told |= dict.fromkeys(t for g, (_, _, met) in zip(graphs.values(), used, strict=True)
+                              for t in _always_alike(g, met))  # fmt: skip
+        told |= dict.fromkeys(alike(self.letters) if "r" in self.letters else ())
+        told |= dict.fromkeys(self._fixed(graphs.values()))
+        return tuple(Condition(self.lettered(t), "for") for t in told)
+
+    def _lacks_key(self) -> bool:
+        """Whether keys are turned by code of their own that was not read."""
+        own = isinstance(self.subject, Rotary) and self.subject.key is not None
+        return own and "key" not in self.graphs
+
+    def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
+        """The decision, in the first way in which a proof is found."""
+        for folded, longest, part in WAYS:
+            statement = stated(law, graphs, self.letters, self.subject, folded=folded)
+            effort = Effort(refuting=False, whole=part * self.seconds)
+            with written_out(longest):
+                decided = decide(statement, effort=effort)
+            if decided.verdict == "proved":
+                break
+        return decided
+
+    def _unproved(
+        self, law: Formula, graphs: Mapping[str, Graph], why: str, seconds: float
+    ) -> Finding:
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        operations = sum(g.exported.operations for g in graphs.values())
+        try:
+            at = [dict.fromkeys("nr", n) for n in self._named_in(graphs)]
+            seen = witness_of(law, calls, self.letters, self.subject, operations, after=at)
+        except Unread as error:
+            return Finding(law.id, "traced", "not asked", str(error), seconds=seconds)
+        if seen is None:
+            return Finding(law.id, "traced", "undecided", self._no_proof(graphs, why),
+                           seconds=seconds)  # fmt: skip
+        return Finding(
+            law.id, "traced", "broken", "the terms of both sides differ, and the code shows it",
+            error=seen.difference, bound=seen.allowed, witness=seen, seconds=seconds,
+        )  # fmt: skip
+
+    def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
+        """Lengths that the code names, and one more: what it does beyond may break a law."""
+        named = {n + 1 for g in graphs.values() for n in numbers_in([g.call.code, *g.call.modules])}
+        return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[:NAMED]
+
+    def _no_proof(self, graphs: Mapping[str, Graph], why: str) -> str:
+        """Why there is no proof, in a line; two normal forms of a screen each help nobody."""
+        tables = sorted({name for g in graphs.values() for name in g.program.notes.rows})
+        if tables:
+            return "no proof: the rows of a stored table are any numbers to the graph"
+        short = " ".join(why.split(":\n", maxsplit=1)[0].split())
+        return f"no proof was found: {short[:160]}"

@@ -1,0 +1,211 @@
+"""Laws of traced code run on the code itself: where no proof is found, a witness is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import process_time
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.scalars import length_value
+from attnproof.symbolic.terms import free
+from attnproof.theorems.laws import Formula
+
+from ..finding import Seen
+from ..subjects import Rotary, Subject
+from .agreement import COARSE
+from .calls import CodeRaised
+from .stating import LIKE, Axes, calls_by_name, lengths_of
+
+__all__ = ["witness_of"]
+
+SMALL = (2, 3)
+TRIES = 200
+SHRINKING = 2.0  # seconds in which a witness is made small
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One law, its calls, and how far rounding may take its two sides apart."""
+
+    law: Formula
+    calls: SimpleNamespace
+    operations: int
+
+    def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
+        """Both sides, or None where the code does not take such inputs.
+
+        Of several equations it is the one that is off the most.
+        """
+        try:
+            with torch.no_grad():
+                left, right = self.law.equations(self.calls, shown=True, **values)
+        except (CodeRaised, IndexError, RuntimeError, ValueError):  # or returns other shapes
+            return None
+        if not isinstance(left, list):
+            return left.double(), right.double()
+        pairs = [(a.double(), b.double()) for a, b in zip(left, right, strict=True)]
+        return max(pairs, key=lambda pair: _furthest(*pair))
+
+    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+        """The largest difference, what rounding allows there, and its place."""
+        both = self.sides(values)
+        if both is None or both[0].shape != both[1].shape:
+            return None
+        away = _away(*both)
+        if not away.numel():
+            return None
+        largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
+        counted = [v for name, v in values.items()
+                   if v.numel() and not self.law.given[name].startswith("permutation")]
+        size = max([1.0, *(float(v.abs().max()) for v in counted)])
+        allowed = COARSE * 16 * max(1, self.operations) * largest * size
+        place = int(away.argmax())
+        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), away.shape))
+        return float(away.max()), allowed, at
+
+
+def _furthest(left: Tensor, right: Tensor) -> float:
+    if left.shape != right.shape or not left.numel():
+        return 0.0
+    return float(_away(left, right).max())
+
+
+def _away(left: Tensor, right: Tensor) -> Tensor:
+    """How far entries are apart: those that hide a key on both sides, -inf, not at all.
+
+    What is no number shows no difference; that code gives it is found elsewhere.
+    """
+    apart = (left - right).abs().nan_to_num(nan=float("inf"))
+    return apart.masked_fill((left == right) | left.isnan() | right.isnan(), 0.0)
+
+
+def _drawn(
+    law: Formula, letters: Axes, axes: int, sizes: Mapping[str, int], seed: int, whole: bool
+) -> dict[str, Tensor]:
+    """Small whole numbers for every given."""
+    generator = torch.Generator().manual_seed(seed)
+    found = {}
+    for name, told in law.given.items():
+        shape = tuple(length_value(n, dict(sizes)) for n in lengths_of(told, letters, axes))
+        kind = told.split()[0]
+        if kind == "permutation":
+            order = torch.arange(shape[0])  # the first two change places: no shift of all tokens
+            found[name] = torch.cat((order[:2].flip(0), order[2:]))
+        elif kind in ("position", "shift"):
+            drawn = torch.randint(0, 6, shape, generator=generator)
+            found[name] = drawn if whole else drawn.double()
+        else:
+            found[name] = torch.randint(-2, 3, shape, generator=generator).float()
+    return found
+
+
+def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
+    names = sorted({
+        s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
+        for s in free(n)
+    })  # fmt: skip
+    for size in SMALL:
+        yield dict.fromkeys(names, size)
+    yield {name: 3 + place for place, name in enumerate(names)}
+
+
+def _sizes_at(
+    law: Formula, letters: Axes, axes: int, at: Sequence[Mapping[str, int]]
+) -> Iterator[dict[str, int]]:
+    """Lengths for a law at which some of its calls have those given.
+
+    Another length of a kind is put behind one: both together, or either alone, are as given.
+    """
+    names = {s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
+             for s in free(n)}  # fmt: skip
+    for given in at:
+        known = {letters[c].data[0]: n for c, n in given.items()
+                 if c in letters and letters[c].op == "size"}  # fmt: skip
+        own = {name: known.get(name, 2) for name in names}
+        yield own
+        for more, like in LIKE.items():
+            if more in names and more not in known and like in letters:
+                if letters[like].op != "size":
+                    continue
+                base = letters[like].data[0]
+                whole = known.get(base, 2)
+                for rest in sorted({1, 2, whole}):
+                    yield {**own, more: rest}
+                    if whole > rest:
+                        yield {**own, base: whole - rest, more: rest}
+
+
+def witness_of(
+    law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
+    operations: int, *, seed: int = 0, at: Sequence[Mapping[str, int]] = (),
+    after: Sequence[Mapping[str, int]] = (),
+) -> Seen | None:  # fmt: skip
+    """Inputs for which the code itself breaks the law by more than rounding, made small.
+
+    ``at``: lengths by letter at which the code does other than its graph; they come first.
+    ``after``: further ones, that come last.
+    """
+    run = _Run(law, calls_by_name(calls, subject), operations)
+    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
+    last = list(_sizes_at(law, letters, axes, after))
+    for sizes in (*_sizes_at(law, letters, axes, at), *_sizes(law, letters, axes), *last):
+        for attempt in range(1 if sizes in last else 3):
+            values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
+            told = run.gap(values)
+            if told is not None and told[0] > told[1]:
+                return _seen(run, _shrunk(run, values))
+    return None
+
+
+def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same with as many zeros as keep the law broken, whole blocks of them first."""
+    tries, begun = 0, process_time()
+    for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
+        block = values[name].numel()
+        while block >= 1 and tries < TRIES and process_time() - begun < SHRINKING:
+            start = 0
+            while start < values[name].numel() and tries < TRIES and (
+                process_time() - begun < SHRINKING
+            ):
+                flat = values[name].flatten().clone()
+                if bool(flat[start : start + block].any()):
+                    flat[start : start + block] = 0
+                    tried = {**values, name: flat.reshape(values[name].shape)}
+                    tries += 1
+                    told = run.gap(tried)
+                    if told is not None and told[0] > 4 * told[1]:
+                        values = tried
+                start += block
+            block //= 4
+    return values
+
+
+def _seen(run: _Run, values: dict[str, Tensor]) -> Seen:
+    told, both = run.gap(values), run.sides(values)
+    assert told is not None
+    assert both is not None
+    gap, allowed, at = told
+    inputs = {name: _plain(v) for name, v in values.items()}
+    where = ", ".join(map(str, at))
+    return Seen(
+        inputs, (f"left side at ({where})", float(both[0][at])),
+        (f"right side at ({where})", float(both[1][at])), gap, allowed,
+    )  # fmt: skip
+
+
+def _plain(value: Tensor) -> Any:
+    """A tensor as lists; one with few entries that are not 0 as those, by place."""
+    if value.numel() <= 16:
+        return value.tolist()
+    nonzero = value.nonzero().tolist()
+    if len(nonzero) <= 16:
+        entries = {",".join(map(str, place)): value[tuple(place)].item() for place in nonzero}
+        return {"shape": list(value.shape), "entries": entries}
+    return value.tolist()
+
+

@@ -1,0 +1,209 @@
+"""Statements of traced code: letters bound to the axes of a graph, laws read on terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from array_api_compat import array_namespace
+from torch import nn
+
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.claim import all_positive, equal
+from attnproof.symbolic.givens import Given, permutation, positions, real
+from attnproof.symbolic.scalars import num, size
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term
+from attnproof.theorems.laws import Formula, called, of_keys
+
+from ..identify.asked import channel_order, plain_of
+from ..subjects import Rotary, Subject
+from .calls import Call
+from .exporting import Exported
+from .operations import Unread
+from .program import Program, array_of
+
+__all__ = ["Axes", "Graph", "bound_letters", "calls_by_name", "reorders", "stated"]
+
+ROLES = {
+    "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
+    "G": "heads",
+}  # fmt: skip
+LIKE = {"A": "B", "r": "n", "m": "n"}  # another one of its kind
+Axes = Mapping[str, Term]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A traced call: the call, what was exported, and its program on terms.
+
+    ``tables`` renames its tables where two calls have different ones of one name.
+    """
+
+    call: Call
+    exported: Exported
+    program: Program
+    folded: Program
+    tables: Mapping[str, str]
+
+    @property
+    def givens(self) -> dict[str, Given]:
+        """The tables under the names they have in a statement."""
+        return {self.tables[name]: given for name, given in self.exported.tables.items()}
+
+    def on(self, values: Mapping[str, Array], *, folded: bool = False) -> Any:
+        """The program as a function of arrays, with its tables among these values."""
+        named = {name: values[told] for name, told in self.tables.items()}
+        program = self.folded if folded else self.program
+
+        def call(*inputs: Any) -> Array:
+            given = list(map(as_array, inputs))
+            if self.call.beside and len(given) < len(self.call.inputs):
+                given.insert(1, program.anything_like(given[0]))
+            return array_of(program(*given, named=named))
+
+        return call
+
+
+def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
+    """The graphs of several calls; tables of one name that differ get a name of their own."""
+    known: dict[str, torch.Tensor] = {}
+    found = []
+    for call, exported in calls:
+        names = {}
+        for name, value in exported.values.items():
+            told = f"w_{name}"  # a name that no law, constant or function has
+            if told in known and not _alike(known[told], value):
+                told = f"{call.name}_{told}"
+            names[name] = told
+            known[told] = value
+        found.append(Graph(
+            call, exported, Program(exported, call.name),
+            Program(exported, call.name, folded=True), names,
+        ))
+    return tuple(found)
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tables are one: of parameters, which may be trained apart, only the same one."""
+    if isinstance(a, nn.Parameter) or isinstance(b, nn.Parameter):
+        same = a.data_ptr() == b.data_ptr() and a.stride() == b.stride()  # a matrix is no transpose
+        return same and a.shape == b.shape and a.dtype == b.dtype
+    return a.shape == b.shape and bool(torch.equal(a, b))
+
+
+def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
+    """The length of each letter: a size where it is symbolic in every graph, a number elsewhere.
+
+    Two letters that the graph holds for one length are one size.
+    """
+    fixed: dict[str, int] = {}
+    symbols: dict[str, set[str]] = {}
+    for place, graph in enumerate(graphs):
+        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
+            for letter, length in zip(letters.split(), shape, strict=True):
+                if isinstance(length, int):
+                    fixed[letter] = length
+                else:
+                    symbols.setdefault(letter, set()).add(f"{place}:{length}")
+    found: dict[str, Term] = {letter: num(n) for letter, n in fixed.items()}
+    for letter, own in symbols.items():
+        if letter in fixed:
+            continue
+        same = next((o for o, theirs in symbols.items() if o in found and own & theirs), None)
+        found[letter] = found[same] if same else size(letter, ROLES.get(letter, "size"))
+    return found
+
+
+def calls_by_name(
+    calls: Mapping[str, Callable[..., Any]], subject: Subject
+) -> SimpleNamespace:  # fmt: skip
+    """The calls of some code as laws use them, on terms or on tensors."""
+    found: dict[str, Any] = dict(calls)
+    if isinstance(subject, Rotary) and "turn" in found:
+        for name, key in (("in_order", False), ("key_in_order", True)):
+            turn = found.get("key", found["turn"]) if key else found["turn"]
+            order = _order(subject, key)
+            if order is not None:
+                found[name] = lambda x, p, turn=turn, order=order: _ordered(turn(x, p), order)
+    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+
+
+def reorders(subject: Subject) -> bool:
+    """Whether channels come back in another order than that in which they went in."""
+    return isinstance(subject, Rotary) and any(_order(subject, key) for key in (False, True))
+
+
+def _order(subject: Rotary, key: bool) -> list[int] | None:
+    try:
+        return channel_order(subject, key)
+    except Exception:  # noqa: BLE001 (the code may raise anything, and does so in its law as well)
+        return None
+
+
+def _ordered(turned: Any, order: list[int]) -> Any:
+    """The channels in this order: a term has no list of places."""
+    parts = [turned[..., place : place + 1] for place in order]
+    return array_namespace(turned).concat(parts, axis=-1)
+
+
+def stated(
+    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
+    folded: bool = False,
+) -> Statement:
+    """The statement a law makes of these programs.
+
+    Raises :class:`Unread` where the programs cannot be read at the lengths the law needs.
+    """
+    axes = subject.axes if isinstance(subject, Rotary) else 0
+    own = {name: _given(told, letters, axes) for name, told in law.given.items()}
+    givens = dict(own)
+    for graph in graphs.values():
+        givens |= graph.givens
+    values = {name: given.named(name) for name, given in givens.items()}
+    programs = {name: graph.on(values, folded=folded) for name, graph in graphs.items()}
+    calls = calls_by_name(programs, subject)
+    try:
+        left, right = law.equations(calls, **{name: values[name] for name in own})
+        pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
+        claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
+        if law.positive is not None:
+            for name in [name for name in ("turn", "key") if name in graphs]:
+                above = of_keys(calls) if name == "key" else calls
+                array = law.positive(above, **{told: values[told] for told in own})
+                claims[f"{name} above 0"] = all_positive(array)
+    except (ValueError, TypeError, IndexError) as error:
+        raise Unread(" ".join(str(error).split())) from None
+    for graph in graphs.values():
+        givens |= (graph.folded if folded else graph.program).notes.givens
+    return Statement(givens, claims)
+
+
+def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
+    """The axis lengths of a given such as ``"real B H n D"``."""
+    kind, *wanted = told.split()
+    found = []
+    for letter in wanted:
+        if letter in letters:
+            found.append(letters[letter])
+        elif letter in LIKE and letters[LIKE[letter]].op == "size":
+            found.append(size(letter, ROLES[letter]))
+        else:
+            known = letters[LIKE[letter]]
+            raise Unread(f"the graph fixed a length the law varies, {LIKE[letter]} = {known!r}")
+    if kind in ("position", "shift") and axes:
+        found.append(num(axes))
+    return tuple(found)
+
+
+def _given(told: str, letters: Axes, axes: int) -> Given:
+    lengths = tuple(map(Array, lengths_of(told, letters, axes)))
+    kind, *wanted = told.split()
+    if kind == "permutation":
+        if lengths[0].term == num(1):
+            raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
+        return permutation(*lengths)
+    return positions(*lengths) if kind in ("position", "shift") else real(*lengths)

@@ -1,0 +1,245 @@
+"""Run code that someone else wrote: what it prints is kept, what it does wrong is told in words."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.symbolic.faults import Fault, fault_of
+
+from .settings import given_back
+from .subjects import Subject
+
+__all__ = [
+    "WANTS_DEVICE", "CodeFault", "Ran", "fault_in", "guarded", "limited", "seeded", "shapes",
+    "wants_device",
+]  # fmt: skip
+
+NEEDS_DEVICE = ("not compiled with cuda", "no nvidia driver", "no cuda gpus", "cuda error",
+                "cuda is not available", "is_cuda", "must be on cuda", "cuda out of memory",
+                "requires cuda", "active drivers", "flash_attn")  # fmt: skip
+
+WANTS_DEVICE = (
+    "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
+    "(x.device), or run the check where there is one."
+)
+
+
+def wants_device(text: str) -> bool:
+    """Whether this is what code says that finds no accelerator."""
+    return any(word in text.lower() for word in NEEDS_DEVICE)
+
+
+class CodeFault(RuntimeError):
+    """Code under test did not do what it was called for.
+
+    ``what``: raised, time, shape, numbers, no tensor, inputs, or device.  The text is one
+    paragraph: what was called, with which shapes, what happened, what to do next.  ``said`` is
+    what the code printed before.
+    """
+
+    def __init__(self, what: str, text: str, said: str = "") -> None:
+        super().__init__(text)
+        self.what = what
+        self.said = said
+
+
+HERE = Path(__file__)
+CALLERS = tuple(sorted(  # what calls the code
+    {*HERE.parent.glob("*.py"), *HERE.parent.glob("adapters/*.py")} - {HERE}
+))  # fmt: skip
+
+
+def fault_in(subject: Subject, error: BaseException) -> Fault | None:
+    """The fault of attnproof that was met while code was looked at; None where the code raised it.
+
+    Code of torch itself may have no line of its own (it is compiled): what is raised where it is
+    called is then the code's.
+
+    >>> from .subjects import Layer
+    >>> fault_in(Layer(name="f", call=lambda x: x, embed=4), SystemExit()) is None
+    True
+    """
+    file = subject.source.rpartition(":")[0]
+    own: tuple[str | Path, ...] = (file,) if file else ()
+    library = not file or any(f"/{name}/" in file for name in ("torch", "numpy"))
+    return fault_of(error, (*own, *CALLERS) if library and subject.adapted else own)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a call returned, and what it printed to either stream."""
+
+    value: Any
+    said: str
+
+
+def seeded(seed: int) -> None:
+    """``torch.manual_seed``, where there is no accelerator without what it does for those.
+
+    It keeps a list of seeds, each with a stack of calls, for every kind of device that may be
+    used later; a check seeds some hundred times.
+    """
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
+class _TooLong(BaseException):
+    """Raised by the clock; no ``except Exception`` of the code under test catches it."""
+
+
+def shapes(*values: Any) -> str:
+    """The shapes and dtypes of arguments, as a reader would write them.
+
+    >>> import torch
+    >>> shapes(torch.zeros(2, 3), 4)
+    'float32 (2, 3), 4'
+    """
+    return ", ".join(_shape(value) for value in values) or "no arguments"
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+    if isinstance(value, tuple | list) and any(isinstance(v, Tensor) for v in value):
+        return f"({shapes(*value)})"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{type(value).__name__}"
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Stop Python code after so many seconds of the clock, with ``CodeFault``.
+
+    The alarm reaches Python code in the main thread; one long call into C ends first.  Elsewhere,
+    and for 0 seconds, there is no limit.  A limit inside a limit gives the outer one back.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if seconds <= 0 or not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise _TooLong
+
+    start = time.monotonic()
+    before = signal.signal(signal.SIGALRM, stop)
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, left) if left > 0 else seconds)
+    try:
+        yield
+    except _TooLong:
+        raise CodeFault(
+            "time",
+            f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
+            "look for a loop over positions that can be one operation on tensors.",
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left > 0:
+            signal.setitimer(
+                signal.ITIMER_REAL, max(left - (time.monotonic() - start), 1e-3)
+            )
+
+
+def guarded(
+    call: Callable[..., Any],
+    *given: Any,
+    name: str = "",
+    seconds: float = 0,
+    shape: Sequence[int] | None = None,
+    tensor: bool = True,
+    finite: bool = True,
+    inputs_stay: bool = True,
+    **named: Any,
+) -> Ran:
+    """Call code and hold it to what was wanted of the result; torch is set as before afterwards.
+
+    ``shape``: the one wanted.  ``tensor``: that a tensor was wanted; ``finite``: without NaN or
+    infinity; ``inputs_stay``: that the tensors given are what they were before.
+
+    Raises ``CodeFault``.
+
+    >>> import torch
+    >>> guarded(torch.neg, torch.zeros(2), shape=(2,)).said
+    ''
+    """
+    name = name or getattr(call, "__qualname__", type(call).__name__)
+    called = f"{name} was called with {shapes(*given, *named.values())}"
+    kept = [(v, v.detach().clone()) for v in (*given, *named.values()) if isinstance(v, Tensor)]
+    said = io.StringIO()
+
+    def fault(what: str, text: str) -> CodeFault:
+        return CodeFault(what, f"{called}; {text}", said.getvalue())
+
+    try:
+        with (
+            given_back(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
+            limited(seconds),
+        ):  # fmt: skip
+            value = call(*given, **named)
+    except CodeFault as error:
+        raise fault(error.what, str(error)) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise fault(*_raised(error)) from error
+    if tensor and not isinstance(value, Tensor):
+        raise fault("no tensor", f"a tensor was wanted, and {_what(value)} came back.  Return the "
+                    "tensor, or wrap the code in a function that does.")
+    if isinstance(value, Tensor):
+        _look(value, shape, finite, fault)
+    for index, (now, before) in enumerate(kept):
+        if inputs_stay and not _same(now, before):
+            raise fault("inputs", f"it changed its tensor argument {index + 1} of {len(kept)} in "
+                        "place.  Work on a copy, or write the result to a new tensor.")
+    return Ran(value, said.getvalue())
+
+
+def _raised(error: BaseException) -> tuple[str, str]:
+    text = " ".join(str(error).split())[:400]
+    told = f"it raised {type(error).__name__}: {text}".rstrip(": ")
+    if wants_device(text):
+        return "device", f"{told}.  {WANTS_DEVICE}"
+    what_next = "Run that call by itself to see where, or say how it is to be called."
+    return "raised", f"{told}.  {what_next}"
+
+
+def _what(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} {shapes(value)}".strip()
+
+
+def _look(
+    value: Tensor, shape: Sequence[int] | None, finite: bool,
+    fault: Callable[[str, str], CodeFault],
+) -> None:  # fmt: skip
+    if shape is not None and tuple(value.shape) != tuple(shape):
+        raise fault("shape", f"shape {tuple(shape)} was wanted, and {tuple(value.shape)} came "
+                    "back.  Say the order of the axes, or give the code its own sizes.")
+    if finite and (value.is_floating_point() or value.is_complex()):
+        bad = ~torch.isfinite(value)
+        if bool(bad.any()):
+            place = tuple(int(i) for i in bad.nonzero()[0])
+            raise fault("numbers", f"{int(bad.sum())} of {value.numel()} numbers that came back "
+                        f"are NaN or infinite, the first at {place}.  Look for a division by zero "
+                        "or a softmax over a row that is hidden entirely.")
+
+
+def _same(now: Tensor, before: Tensor) -> bool:
+    if now.shape != before.shape or now.dtype != before.dtype:
+        return False
+    return torch.equal(torch.nan_to_num(now.detach()), torch.nan_to_num(before))

@@ -1,0 +1,164 @@
+"""Biases, masks and tables that are added become one call each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Bias
+from tests.programs.adapting_code import distance
+
+
+def slopes(heads: int) -> Tensor:
+    return 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+
+
+class Table(nn.Module):
+    """A learned bias of offsets."""
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.table = nn.Embedding(65, num_heads)
+
+    def forward(self, query_length: int, key_length: int) -> Tensor:
+        at = distance(query_length, key_length).clamp(-32, 32) + 32
+        found: Tensor = self.table(at)
+        return found.permute(2, 0, 1)[None]
+
+
+BIASES = {
+    "f(T, S)": lambda T, S: slopes(4)[:, None, None] * distance(T, S),
+    "f(heads, T)": lambda heads, n: slopes(heads)[:, None, None] * distance(n, n),
+    "f(T), one head": lambda seq_len: distance(seq_len, seq_len) * 0.25,
+    "f(q_len, kv_len, heads), heads last": lambda q_len, kv_len, num_heads: distance(q_len, kv_len)[
+        ..., None] * slopes(num_heads),
+    "a row for all queries": lambda heads, n: slopes(heads)[:, None, None] * torch.arange(n),
+    "module": Table,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", BIASES)
+def test_a_bias_of_each_form_is_heads_queries_keys(form: str) -> None:
+    subject = adapted_as(BIASES[form], kind="bias")
+    assert isinstance(subject, Bias)
+    assert subject.bias is not None
+    made = subject.bias(3, 7)
+    assert made.shape == (subject.heads, 3, 7)
+    rows = made - made[..., :1]
+    assert torch.equal(made, subject.bias(7, 7)[:, 4:])
+    if form not in ("module", "f(T), one head"):
+        wanted = slopes(4)[:, None, None] * torch.arange(7)
+        torch.testing.assert_close(rows, wanted.expand_as(rows))
+
+
+def test_the_bias_of_t5_and_of_swin() -> None:
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
+    swin = pytest.importorskip("transformers.models.swin.modeling_swin")
+    subject = adapted_as(t5.T5Attention, kind="bias")
+    assert isinstance(subject, Bias)
+    assert subject.bias is not None
+    assert subject.bias(3, 7).shape == (4, 3, 7)
+    window = adapted_as(swin.SwinRelativePositionBias, kind="bias")
+    assert isinstance(window, Bias)
+    assert window.window is not None
+    assert window.window(2, 3).shape == (2, 6, 6)
+
+
+def test_a_window_is_read_through_its_index() -> None:
+    class Window(nn.Module):
+        def __init__(self, window_size: tuple[int, int], num_heads: int = 2) -> None:
+            super().__init__()
+            rows, columns = window_size
+            self.window_size, self.num_heads = window_size, num_heads
+            count = (2 * rows - 1) * (2 * columns - 1)
+            self.relative_position_bias_table = nn.Parameter(torch.arange(
+                2.0 * count).reshape(count, 2))  # fmt: skip
+            at = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
+            off = at[:, None] - at[None] + torch.tensor([rows - 1, columns - 1])
+            index = off[..., 0] * (2 * columns - 1) + off[..., 1]
+            self.register_buffer("relative_position_index", index)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x
+
+    subject = adapted_as(Window((2, 3)), kind="bias")
+    assert isinstance(subject, Bias)
+    assert subject.window is not None
+    assert subject.index is not None
+    assert subject.window(3, 4).shape == (2, 12, 12)
+    assert len(set(subject.index((3, 4)).flatten().tolist())) == 5 * 7
+
+
+def test_a_function_that_gives_an_index() -> None:
+    def relative_index(sizes: tuple[int, ...]) -> Tensor:
+        at = torch.cartesian_prod(*(torch.arange(n) for n in sizes))
+        return ((at[:, None] - at[None] + 9) * torch.tensor([100, 1])).sum(-1)
+
+    subject = adapted_as(relative_index, kind="bias")
+    assert isinstance(subject, Bias)
+    assert subject.index is not None
+    assert subject.index((2, 2)).shape == (4, 4)
+
+
+def test_masks_say_what_true_means() -> None:
+    square = torch.ones(6, 6, dtype=torch.bool)
+    for call, means in (
+        (lambda n: torch.ones(n, n).tril(), "visible"),
+        (lambda q_len, kv_len: distance(q_len, kv_len) > 0, "hidden"),
+        (lambda T, S: torch.zeros(T, S).masked_fill(distance(T, S) > 0, -torch.inf), "visible"),
+    ):
+        subject: Any = adapted_as(call, kind="mask")
+        mask = subject.mask(6, 6)
+        assert subject.true_means == means
+        seen = mask == 0 if mask.dtype != torch.bool else mask if means == "visible" else ~mask
+        assert torch.equal(seen, square.tril())
+
+
+def table(length: int, width: int) -> Tensor:
+    angle = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, width, 2) / width)
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
+
+
+class Adds(nn.Module):
+    """x: [seq_len, batch_size, embedding_dim], as in torch's tutorial."""
+
+    def __init__(self, d_model: int, max_len: int = 40) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.register_buffer("pe", table(max_len, d_model)[:, None])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: [seq_len, batch_size, embedding_dim]"""
+        scaled: Tensor = x * self.d_model**0.5
+        return scaled + self.get_buffer("pe")[: x.size(0)]
+
+
+class Rows(Adds):
+    """x: [batch_size, seq_len, embedding_dim]"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: [batch_size, seq_len, embedding_dim]"""
+        return x + self.get_buffer("pe")[: x.size(0)]
+
+
+@pytest.mark.parametrize(("call", "scale", "most"), [
+    (table, 1.0, 4096), (lambda positions, d_model: table(len(positions), d_model), 1.0, 4096),
+    (Adds, 4.0, 40), (lambda x: x + table(x.shape[1], x.shape[2]), 1.0, 4096),
+])  # fmt: skip
+def test_a_table_of_each_form_is_added(call: Any, scale: float, most: int) -> None:
+    subject: Any = adapted_as(call, kind="additive")
+    assert subject.most == most
+    assert subject.scale == pytest.approx(scale)
+    x = torch.randn(2, 7, subject.width)
+    torch.testing.assert_close(subject.added(x), scale * x + table(7, subject.width))
+
+
+def test_a_table_added_along_the_rows_stays_a_fault() -> None:
+    subject: Any = adapted_as(Rows, kind="additive")
+    added = subject.added(torch.zeros(3, 5, subject.width))
+    assert torch.equal(added[:, 0], added[:, 1]), "source says rows come first, and is believed"

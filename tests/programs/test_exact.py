@@ -1,0 +1,146 @@
+"""Code over finite fields: what has no meaning there is named, and what must not be said is not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.exact import exact
+from attnproof.programs.finding import Finding
+from attnproof.programs.subjects import Attention, Layer
+from attnproof.theorems.laws import LAWS
+from tests.programs import exact_code as code
+from tests.programs.exact_asked import of, verdict
+from tests.programs.exact_attention_code import attention
+
+
+def test_an_operation_without_meaning_is_named() -> None:
+    sort = Layer(name="sort", call=lambda x: x.sort(1).values, embed=4)
+    found = of(sort, "permutation")["permutation"]
+    assert found.verdict == "not asked"
+    assert found.why == "torch.sort has no meaning in a finite field"
+    choose = Layer(name="choose", call=lambda x: x if x.sum() > 0 else -x, embed=4)
+    why = of(choose, "permutation")["permutation"].why
+    assert why == "torch.gt has no meaning in a finite field"
+    read = Layer(name="read", call=lambda x: x * float(x[0, 0, 0]), embed=4)
+    why = of(read, "permutation")["permutation"].why
+    assert why == "reading a number out of a tensor has no meaning in a finite field"
+
+
+def test_what_the_field_does_not_know_is_not_called_broken() -> None:
+    def norm(x: Tensor) -> Tensor:  # the square of a root, which the field does not know
+        square = x.pow(2).sum(-1, keepdim=True)
+        return x * torch.rsqrt(square).pow(2) * square
+
+    def path(x: Tensor) -> Tensor:
+        return x * 1
+
+    both = Attention(name="roots", layer=norm, paths={"plain": path}, embed=4)
+    found = of(both, "paths-agree")["paths-agree"]
+    assert found.verdict == "undecided"
+    assert "does not know all relations" in found.why
+
+
+def test_whole_numbers_may_be_read_out_of_a_tensor() -> None:
+    def call(x: Tensor) -> Tensor:
+        order = torch.arange(x.shape[1]).tolist()
+        return torch.stack([x[:, i] for i in order], 1) * int(torch.arange(3).max())
+
+    assert verdict(Layer(name="lists", call=call, embed=4), "permutation") == "holds"
+    listed = Layer(name="listed", call=lambda x: torch.tensor(x.tolist()), embed=4)
+    why = of(listed, "permutation")["permutation"].why
+    assert why == "reading numbers out of a tensor has no meaning in a finite field"
+
+
+def test_code_that_asks_for_contiguous_tensors_gets_them() -> None:
+    def call(x: Tensor) -> Tensor:
+        return x.view(-1, x.shape[-1]).view(x.shape)
+
+    layer = Layer(name="view", call=call, embed=4)
+    assert verdict(layer, "rows-of-batch-apart") == "holds"
+
+
+def test_what_raises_is_undecided_and_told() -> None:
+    def call(x: Tensor) -> Tensor:
+        raise RuntimeError(f"no such thing as {x.ndim} axes")
+
+    found = of(Layer(name="raises", call=call, embed=4), "permutation")["permutation"]
+    assert found.verdict == "undecided"
+    assert "no such thing" in found.why
+
+
+def test_a_refusal_that_the_code_hides_in_another_error_is_still_told() -> None:
+    def call(x: Tensor) -> Tensor:
+        try:
+            return x.sort(1).values
+        except Exception:  # noqa: BLE001
+            raise ValueError("something went wrong") from None
+
+    found = of(Layer(name="hides", call=call, embed=4), "permutation")["permutation"]
+    assert found.why == "torch.sort has no meaning in a finite field"
+
+
+def test_nothing_stays_behind_in_the_module() -> None:
+    class Caching(nn.Module):
+        cos: Any = None
+
+        def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+            if self.cos is None:
+                angles = torch.arange(64)[:, None] * code.FREQUENCIES
+                self.cos, self.sin = (torch.cat([t, t], -1) for t in (angles.cos(), angles.sin()))
+            cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]
+            found: Tensor = x * cos + code.half(x) * sin
+            return found
+
+    module = Caching()
+    x, at = torch.randn(1, 2, 3, code.D), torch.arange(3)[None]
+    assert verdict(code.rotary(module, module=module, most=63), "relative") == "holds"
+    assert module.cos is None
+    assert type(module(x, at)) is Tensor
+
+
+def test_copies_carry_what_was_carried() -> None:
+    def call(x: Tensor) -> Tensor:
+        found: Tensor = 2 * x - copy.deepcopy(x)
+        return found
+
+    same = Attention(name="copy", layer=call, paths={"itself": lambda x: x}, embed=4)
+    assert verdict(same, "paths-agree") == "holds"
+
+
+def test_what_stays_behind_elsewhere_is_numbers() -> None:
+    seen: list[Tensor] = []
+
+    def call(x: Tensor) -> Tensor:
+        seen.append(x)
+        return x + (seen[0] * 0).sum()
+
+    assert verdict(Layer(name="keeps", call=call, embed=4), "permutation") in ("holds", "undecided")
+    assert type(seen[0] + 1) is Tensor
+    assert torch.isfinite(seen[0] + 1).all()
+
+
+def test_the_chance_of_a_false_law_is_told_where_it_is_known() -> None:
+    assert "Schwartz–Zippel" in of(code.rotary(), "norm")["norm"].why
+    assert "no bound is known" in of(attention(), "order-of-keys")["order-of-keys"].why
+    assert "no bound is known" in of(code.rotary(code.written_in), "norm")["norm"].why
+
+
+def test_findings_come_in_the_order_of_laws_and_are_told() -> None:
+    heard: list[Finding] = []
+    found = exact(code.rotary(), ["norm", "relative", "grid-steps"], tell=heard.append)
+    assert [f.law for f in found] == ["relative", "norm", "grid-steps"]
+    assert list(found) == heard
+    assert found[2].verdict == "not asked"
+    assert {f.leg for f in found} == {"exact"}
+    assert exact(code.rotary(), ["norm"], seed=3)[0].seed == 3
+
+
+def test_every_law_is_known_by_its_name() -> None:
+    for law in LAWS:
+        for formula in law.formulas:
+            assert formula.id == law.id
+            assert formula.kind in law.about

@@ -1,0 +1,217 @@
+"""NaN and infinity at ordinary inputs: one finding, and no other law passes or fails by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.finding import NOT_MEASURED, Finding
+from attnproof.programs.finite import NotFinite, watching
+from attnproof.programs.identify import identify
+from attnproof.programs.measure.base import Draw, Outcome, Probe, held, run_probe
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import (
+    Additive,
+    Attention,
+    Bias,
+    Layer,
+    Mask,
+    Rotary,
+    Subject,
+)
+from attnproof.real_code.words import exit_code
+from attnproof.testing import check_attention, check_rotary
+
+Spoil = Callable[[Tensor, Tensor], Tensor]
+
+
+def turned(x: Tensor, p: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    angle = p[:, None, :, None] * 100.0 ** -(torch.arange(half) / half)
+    a, b = x[..., :half], x[..., half:]
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+def rotary(spoil: Spoil) -> Rotary:
+    return Rotary(name="f", turn=lambda x, p: spoil(turned(x, p), p), width=4)
+
+
+def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = (
+            scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+        )
+    return torch.softmax(scores, -1) @ v
+
+
+def attention(spoil: Callable[[Tensor], Tensor] = lambda x: x) -> Attention:
+    return Attention(
+        name="f", attend=lambda *given: spoil(attended(*given)), heads=4, groups=4, width=5,
+        masks=("bool", "float"), declared=DeclaredAttention(causal=False),
+    )  # fmt: skip
+
+
+def at_zero(y: Tensor, p: Tensor) -> Tensor:
+    return torch.where(p[:, None, :, None] == 0, math.nan, y)
+
+
+def in_one_head(y: Tensor, p: Tensor) -> Tensor:
+    del p
+    spoiled = y.clone()
+    spoiled[:, 1] = math.inf - math.inf * (y.shape[1] > 1)
+    return spoiled
+
+
+def at_one_length(y: Tensor, p: Tensor) -> Tensor:
+    return y * math.nan if p.shape[1] == 33 else y
+
+
+def only_in_bfloat16(y: Tensor, p: Tensor) -> Tensor:
+    del p
+    return y / 0 if y.dtype == torch.bfloat16 else y
+
+
+PLANTS = {
+    "at position 0": (rotary(at_zero), torch.float32),
+    "in one head": (rotary(in_one_head), torch.float32),
+    "at one length": (rotary(at_one_length), torch.float32),
+    "in bfloat16": (rotary(only_in_bfloat16), torch.bfloat16),
+    "everywhere": (rotary(lambda y, _: y - y / 0), torch.float32),
+}  # fmt: skip
+
+
+def of(findings: Sequence[Finding], law: str) -> list[Finding]:
+    return [one for one in findings if one.law == law]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_planted_nan_is_one_finding_and_no_law_is_told_by_it(plant: str) -> None:
+    subject, dtype = PLANTS[plant]
+    found = examine(subject, (Draw(0, dtype),))
+    assert found[0].law == "finite"
+    broken = of(found, "finite")
+    assert {one.verdict for one in broken} == {"broken"}
+    witness = broken[0].witness
+    assert witness is not None
+    assert witness.inputs["call"] == "turn"
+    assert "NaN" in broken[0].why or "inf" in broken[0].why
+    for one in found:
+        if one.law == "finite":
+            continue
+        assert one.verdict != "broken", (one.law, one.why)
+        if one.verdict == "undecided":
+            assert one.why.startswith(NOT_MEASURED), (one.law, one.why)
+        elif one.verdict == "holds":  # of calls that met no NaN
+            assert plant != "everywhere", (one.law, one.why)
+
+
+def test_a_gradient_that_is_nan_is_found_and_is_no_influence() -> None:
+    def call(x: Tensor) -> Tensor:
+        return x + torch.where(x > 100, (x - x).sqrt() / 0, 0.0)
+
+    layer = Layer(name="f", call=call, embed=4, declared=DeclaredAttention(causal=True))
+    found = examine(layer, laws=("finite", "causal"))
+    first, *_ = of(found, "finite")
+    assert first.verdict == "broken"
+    assert "gradient" in first.why
+    causal = of(found, "causal")[-1]
+    assert causal.verdict == "undecided"
+    assert causal.why.startswith(NOT_MEASURED)
+
+
+def test_a_row_that_sees_nothing_is_no_ordinary_input() -> None:
+    watched = watching(attention())
+    q = torch.randn(1, 4, 3, 5, generator=torch.Generator().manual_seed(0))
+    nothing = torch.zeros(1, 1, 3, 3, dtype=torch.bool)
+    assert watched.attend is not None
+    assert bool(watched.attend(q, q, q, nothing).isnan().all())
+    found = examine(attention(), laws=("finite", "hidden-rows"))
+    assert [one.verdict for one in of(found, "finite")] == ["holds"]
+    rows = of(found, "hidden-rows")[-1]
+    assert rows.verdict in ("broken", "undecided", "not asked")
+    assert not rows.why.startswith(NOT_MEASURED)
+
+
+def test_what_is_ordinary() -> None:
+    none = Layer(name="f", call=lambda x: x * math.nan, embed=4)
+    call = watching(none).call
+    x = torch.randn(1, 2, 4, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(NotFinite, match="call gives NaN"):
+        call(x)
+    for other in (x * 1e4, torch.ones(1, 2, 4), x * math.inf, x[:, :0]):
+        call(other)  # large, constant, infinite or empty: no ordinary inputs
+
+
+def test_an_infinite_bias_or_mask_hides_and_is_no_fault_and_nan_is() -> None:
+    def hides(t: int, s: int) -> Tensor:
+        seen = torch.ones(t, s, dtype=torch.bool).tril(s - t)
+        return torch.zeros(t, s).masked_fill(~seen, -math.inf)
+
+    right = Mask(name="f", mask=hides, declared=DeclaredAttention(causal=True))
+    assert of(examine(right, laws=("finite",)), "finite")[0].verdict == "holds"
+    for wrong in (lambda t, s: hides(t, s) * 0, lambda t, s: -hides(t, s)):
+        found = examine(replace(right, mask=wrong), laws=("finite", "causal", "past-is-used"))
+        assert {one.verdict for one in of(found, "finite")} == {"broken"}
+        for law in ("causal", "past-is-used"):
+            assert of(found, law)[-1].why.startswith(NOT_MEASURED)
+    bias = Bias(name="b", heads=2, bias=lambda t, s: torch.full((2, t, s), math.nan))
+    found = examine(bias)
+    assert {one.verdict for one in found} <= {"broken", "undecided", "not asked"}
+    assert {one.law for one in found if one.verdict == "broken"} == {"finite"}
+
+
+def test_a_table_that_is_nan_in_one_row() -> None:
+    table = torch.randn(64, 6, generator=torch.Generator().manual_seed(0))
+    table[2] = math.nan
+    code = Additive(name="f", added=lambda x: x + table[: x.shape[1]], width=6, most=64)
+    found = examine(code)
+    assert {one.law for one in found if one.verdict == "broken"} == {"finite"}
+    assert all(one.verdict != "holds" for one in found if "rows" in one.law)
+
+
+def test_no_law_holds_by_an_error_that_is_no_number() -> None:
+    def look(subject: Subject, draw: Draw) -> Outcome:
+        del subject, draw
+        return held("it holds", math.nan, 1e-6)
+
+    right = rotary(lambda y, p: y + 0 * p.sum())
+    (found,) = run_probe(Probe("norm", "rotary", look), right, Draw())
+    assert found.verdict == "undecided"
+    assert found.why.startswith(NOT_MEASURED)
+
+
+def test_the_record_says_it_first_though_another_law_was_asked() -> None:
+    record = check_rotary(rotary(at_zero), laws=["sees-positions"], legs=["measured", "exact"])
+    assert [law.law for law in record.laws] == ["finite", "sees-positions"]
+    first, other = record.laws
+    assert first.verdict == "broken"
+    assert "finite" in first.again
+    assert other.verdict == "undecided"
+    assert other.why.startswith(NOT_MEASURED)
+    assert exit_code(record) == 1
+
+
+def test_a_law_that_is_proved_is_not_said_to_hold_of_code_that_gives_nan() -> None:
+    def code(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attended(q, k, v) * (1.0 if v.shape[-2] != 3 else math.nan)
+
+    record = check_attention(code, laws=["order-of-keys"])
+    assert record.law("finite").verdict == "broken"
+    assert record.law("order-of-keys").verdict == "undecided"
+
+
+def test_what_gives_nan_is_not_identified() -> None:
+    found = identify(rotary(at_zero))
+    part = found.part("finite")
+    assert part is not None
+    assert part.value is False
+    assert "ordinary inputs" in part.evidence
+    assert identify(rotary(lambda y, p: y + 0 * p.sum())).part("finite") is None

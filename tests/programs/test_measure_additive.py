@@ -1,0 +1,220 @@
+"""Probes of tables of positions: quiet on what is right, and each refuses a planted fault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.base import PROBES, Draw
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import Additive
+from attnproof.theorems.laws import laws_of
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+WIDTH = 8
+
+
+@pytest.fixture(autouse=True, scope="module")
+def alone() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def ladder(width: int = WIDTH, base: float = 10_000.0) -> Tensor:
+    return torch.exp(torch.arange(0, width, 2).float() * (-math.log(base) / width))
+
+
+def sinusoids(count: int, omega: Tensor, layout: str = "interleaved", first: int = 0) -> Tensor:
+    angles = torch.arange(first, first + count)[:, None] * omega
+    pair = angles.sin(), angles.cos()
+    return torch.stack(pair, -1).flatten(-2) if layout == "interleaved" else torch.cat(pair, -1)
+
+
+def code(table: Callable[[int], Tensor], width: int = WIDTH, **fields: object) -> Additive:
+    """The subject of a table: T -> (T, D)."""
+    declared = fields.pop("declared", DeclaredAdditive())
+    scale = float(fields.get("scale", 1.0))  # type: ignore[arg-type]
+    return Additive(
+        name="code", width=width, declared=declared,  # type: ignore[arg-type]
+        added=lambda x: scale * x + table(x.shape[1]).to(x.dtype), **fields,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+class WithDropout(nn.Module):
+    """A table in a buffer, and dropout after the sum."""
+
+    kept: Tensor
+
+    def __init__(self, most: int = 300) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(0.3)
+        self.register_buffer("kept", sinusoids(most, ladder()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.dropout(x + self.kept[: x.shape[1]].to(x.dtype))
+        return result
+
+
+def with_dropout() -> Additive:
+    module = WithDropout()
+    return Additive(name="code", added=module, width=WIDTH, most=300, module=module,
+                    make=with_dropout, declared=DeclaredAdditive())  # fmt: skip
+
+
+def tensor2tensor(count: int) -> Tensor:
+    pairs = WIDTH // 2
+    return sinusoids(count, 10_000.0 ** -(torch.arange(pairs) / (pairs - 1)), "half")
+
+
+def odd(count: int) -> Tensor:
+    return sinusoids(count, 10_000.0 ** -(torch.arange(0, 7, 2) / 7))[:, :7]
+
+
+RIGHT: dict[str, Callable[[], Additive]] = {
+    "interleaved": lambda: code(lambda t: sinusoids(t, ladder())),
+    "half": lambda: code(lambda t: sinusoids(t, ladder(), "half")),
+    "cosine first": lambda: code(
+        lambda t: sinusoids(t, ladder()).reshape(t, -1, 2).flip(-1).flatten(-2)
+    ),
+    "positions from 1": lambda: code(lambda t: sinusoids(t, ladder(), first=1)),
+    "tokens times the root of D": lambda: code(
+        lambda t: sinusoids(t, ladder()), scale=math.sqrt(8)
+    ),
+    "a tenth of it": lambda: code(lambda t: 0.1 * sinusoids(t, ladder())),
+    "wide": lambda: code(lambda t: sinusoids(t, ladder(128)), 128),
+    "odd": lambda: code(odd, 7),
+    "with dropout": with_dropout,
+    "another ladder": lambda: code(tensor2tensor, declared=None),
+    "as listed": lambda: code(
+        tensor2tensor,
+        declared=DeclaredAdditive(frequencies=tuple(10_000.0 ** -(i / 3) for i in range(4))),
+    ),
+    "short": lambda: code(lambda t: sinusoids(20, ladder())[torch.arange(t)], most=20),
+}
+
+
+def verdict(law: str, subject: Additive, draw: Draw = Draw()) -> Finding:  # noqa: B008 (frozen)
+    found = examine(subject, [draw], [law])
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_code_is_left_alone(name: str, dtype: torch.dtype) -> None:
+    found = examine(RIGHT[name](), [Draw(seed=s, dtype=dtype) for s in range(1)])
+    assert [f"{f.law}: {f.why}" for f in found if f.verdict not in ("holds", "not asked")] == []
+
+
+def test_every_law_of_tables_has_a_probe_and_a_fault() -> None:
+    examine(RIGHT["half"](), laws=["sees-positions"])
+    asked = {p.law for p in PROBES if p.kind == "additive"}
+    assert asked == {law.id for law in laws_of("additive")}
+    assert asked - {"finite"} <= set(FAULTS)  # what gives no numbers: test_finite
+
+
+def of_the_batch(x: Tensor) -> Tensor:
+    return x + sinusoids(len(x), ladder())[:, None].to(x.dtype)
+
+
+def column_in_exponent(count: int) -> Tensor:
+    column = torch.arange(WIDTH)
+    angles = torch.arange(count)[:, None] / 10_000.0 ** (2 * column / WIDTH)
+    return torch.where(column % 2 == 0, angles.sin(), angles.cos())
+
+
+def swapped(count: int) -> Tensor:
+    return sinusoids(count, math.e ** -(1e-4 ** (torch.arange(0, WIDTH, 2) / WIDTH)))
+
+
+def bfloat16_positions(count: int) -> Tensor:
+    angles = torch.arange(count).to(torch.bfloat16).float()[:, None] * ladder()
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+
+
+def kept_table() -> Additive:
+    tables: list[Tensor] = []
+
+    def added(x: Tensor) -> Tensor:
+        if not tables or tables[0].shape[0] < x.shape[1]:
+            tables[:] = [sinusoids(x.shape[1], ladder())]
+        return x + tables[0][-x.shape[1] :].to(x.dtype)  # the last rows of what is kept
+
+    return Additive(name="code", added=added, width=WIDTH, make=kept_table)
+
+
+def in_place(x: Tensor) -> Tensor:
+    return x.add_(sinusoids(x.shape[1], ladder()).to(x.dtype))
+
+
+def plain(added: Callable[[Tensor], Tensor]) -> Additive:
+    return Additive(name="code", added=added, width=WIDTH, declared=DeclaredAdditive())
+
+
+FAULTS: dict[str, Callable[[], Additive]] = {
+    "sees-positions": lambda: plain(of_the_batch),
+    "frequencies-as-declared": lambda: code(swapped),
+    "neighbours-differ": lambda: code(bfloat16_positions),
+    "linear-shift": lambda: code(column_in_exponent),
+    "products-of-offset": lambda: code(column_in_exponent),
+    "rows-of-batch-apart": lambda: plain(of_the_batch),
+    "calls-forget": kept_table,
+    "inputs-stay": lambda: plain(in_place),
+}
+
+
+@pytest.mark.parametrize("law", FAULTS)
+def test_each_law_refuses_a_planted_fault(law: str) -> None:
+    found = verdict(law, FAULTS[law]())
+    assert found.verdict == "broken", found.why
+    assert found.witness is not None
+    assert found.witness.here != found.witness.there
+
+
+def test_swapped_base_and_exponent_keep_the_shift() -> None:
+    """ivanvovk/WaveGrad#12: another ladder is still an encoding, and only the declared one says."""
+    found = examine(code(swapped), laws=["linear-shift", "products-of-offset"])
+    assert [f.verdict for f in found] == ["holds", "holds"]
+
+
+def test_the_ladder_of_tensor2tensor_is_named() -> None:
+    assert "D/2 − 1" in verdict("frequencies-as-declared", code(tensor2tensor)).why
+
+
+def test_a_slightly_wrong_base_is_found() -> None:
+    wrong = code(lambda t: sinusoids(t, ladder(base=10_100.0)))
+    assert verdict("frequencies-as-declared", wrong).verdict == "broken"
+
+
+def test_the_declared_layout_is_compared() -> None:
+    subject = replace(RIGHT["half"](), declared=DeclaredAdditive(layout="interleaved"))
+    assert verdict("frequencies-as-declared", subject).verdict == "broken"
+
+
+def test_a_learned_table_is_asked_only_what_it_can_answer() -> None:
+    table = torch.zeros(64, WIDTH)
+    subject = code(lambda t: table[:t], learned=True, most=64)
+    found = {f.law: f.verdict for f in examine(subject)}
+    assert found["sees-positions"] == "undecided"
+    assert found["linear-shift"] == found["frequencies-as-declared"] == "not asked"
+
+
+def test_rounding_is_what_hides_no_fault_of_one_row() -> None:
+    """One wrong entry in row 9 breaks the products, at that row."""
+
+    def table(count: int) -> Tensor:
+        made = sinusoids(count, ladder())
+        made[9, 0] += 1e-3
+        return made
+
+    found = verdict("products-of-offset", code(table))
+    assert found.witness is not None
+    assert 10 <= found.sizes["n"] + found.sizes["r"] <= 11  # hardly more rows than have it

@@ -1,0 +1,190 @@
+"""Probes of a bias: right code holds, and every planted fault is broken with a witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.finding import Finding
+from attnproof.programs.identify.offsets import published_slopes, t5_bucket
+from attnproof.programs.measure.base import PROBES, Draw, run_probe
+from attnproof.programs.measure.bias import buckets, last_rows, offset_only, own_index, slopes
+from attnproof.programs.subjects import Bias
+
+ALIBI = DeclaredBias(name="alibi")
+T5 = DeclaredBias(name="t5")
+
+
+def found(law: str, code: Bias) -> Finding:
+    one = next(p for p in PROBES if p.law == law and p.kind == "bias"
+               and p.look in (buckets, last_rows, offset_only, own_index, slopes))  # fmt: skip
+    return run_probe(one, code, Draw())[-1]
+
+
+def lines(change: str = "", heads: int = 6, **options: Any) -> Bias:
+    """ALiBi, or ALiBi that is wrong in one way."""
+    m = torch.tensor(published_slopes(heads))
+    if change == "series":
+        m = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)])
+    m = m[:, None, None]
+
+    def bias(T: int, S: int) -> Tensor:
+        start = {"start": 0}.get(change, S - T)
+        t, s = torch.arange(T)[:, None] + start, torch.arange(S)[None, :]
+        if change == "keys":
+            return (m * s).expand(-1, T, S)
+        if change == "query length":
+            return (-m * (torch.arange(T)[:, None] - torch.arange(T)[None, :]).abs())
+        if change == "both added":
+            return -m * (t + s)**1.5
+        if change == "squared":
+            return -m * (t - s) ** 2
+        if change == "hides":
+            return (-m * (t - s).abs()).masked_fill(s > torch.arange(T)[:, None], -torch.inf)
+        return -m * (t - s).abs()
+
+    return Bias(name=change or "alibi", heads=heads, bias=bias, **options)
+
+
+def t5(change: str = "", **options: Any) -> Bias:
+    """T5's bias, or one that is wrong in one way."""
+    table = torch.randn(32, 3, generator=torch.Generator().manual_seed(1))
+    if change == "zeros":
+        table = torch.zeros(32, 3)
+
+    def bias(T: int, S: int) -> Tensor:
+        offset = torch.arange(S)[None, :] - torch.arange(S - T, S)[:, None]
+        both = not options.get("causal", False)
+        offset = -offset if change == "mirrored" else offset
+        both = not both if change == "swapped" else both
+        distance = 64 if change == "distance" else 128
+        number = t5_bucket(offset, 32, distance, both=both)
+        return table[number.clamp(max=30) if change == "shared" else number].permute(2, 0, 1)
+
+    return Bias(name=change or "t5", heads=3, bias=bias, declared=T5, **options)
+
+
+def index(change: str = "") -> Callable[[tuple[int, ...]], Tensor]:
+    """Swin's index for any number of axes, or one that is wrong in one way."""
+
+    def made(sizes: tuple[int, ...]) -> Tensor:
+        place = torch.tensor(list(product(*(range(n) for n in sizes))))
+        offset = place[:, None] - place[None]
+        if change == "absolute":
+            return place.sum(-1)[:, None] + torch.zeros(len(place), dtype=torch.int64)
+        if change == "three axes" and len(sizes) == 3:
+            factors = [3 * sizes[1] - 1, 2 * sizes[2] - 1, 1]
+        else:
+            factors = [1]
+            for n in reversed(sizes[1:]):
+                factors.insert(0, factors[0] * (2 * n - 1))
+        shifted = offset + torch.tensor(sizes) - 1
+        return (shifted * torch.tensor(factors)).sum(-1)
+
+    return made
+
+
+@pytest.mark.parametrize(("law", "code"), [
+    ("offset-only", lines()), ("offset-only", lines("keys", causal=True)), ("offset-only", t5()),
+    ("offset-only", Bias(name="x", heads=1, index=index())),
+    ("offset-only", Bias(name="x", heads=3, window=lambda r, c: torch.arange(3000.).view(3, -1)[
+        :, index()((r, c))])),
+    ("last-rows", lines()), ("last-rows", lines("keys", causal=True)), ("last-rows", t5()),
+    ("slopes-as-declared", lines(declared=ALIBI)),
+    ("slopes-as-declared", lines(heads=40, declared=ALIBI)),
+    ("slopes-as-declared", lines("keys", causal=True, declared=ALIBI)),
+    ("slopes-as-declared",
+     lines("series", heads=2, declared=DeclaredBias(slopes=(2**-4.0, 2**-8.0)))),
+    ("buckets-as-declared", t5()), ("buckets-as-declared", t5(causal=True)),
+    ("offsets-have-own-index", Bias(name="x", heads=1, index=index())),
+])  # fmt: skip
+def test_right_code_holds(law: str, code: Bias) -> None:
+    one = found(law, code)
+    assert one.verdict == "holds", one.why
+    if law == "offsets-have-own-index":  # its two sides should differ
+        assert one.error is one.bound is None
+        return
+    assert one.error is not None
+    assert one.bound is not None
+    assert one.error <= one.bound
+
+
+@pytest.mark.parametrize(("law", "code", "why"), [
+    ("offset-only", lines("both added"), "two entries of one offset differ"),
+    ("offset-only", Bias(name="x", heads=1, index=index("absolute")), "one offset differ"),
+    ("last-rows", lines("start"), "not the last rows"),
+    ("last-rows", lines("query length"), "not the last rows"),
+    ("last-rows", lines("hides"), "one hides a key"),
+    ("slopes-as-declared", lines("series", declared=ALIBI), "the slope of head 0 of 6"),
+    ("slopes-as-declared", lines("squared", declared=ALIBI), "no line"),
+    ("slopes-as-declared", lines(declared=DeclaredBias(slopes=(0.5, 0.25))), "another number"),
+    ("buckets-as-declared", t5("swapped"), "offsets 0 and 1: two buckets are declared"),
+    ("buckets-as-declared", t5("swapped", causal=True), "two buckets are declared"),
+    ("buckets-as-declared", t5("distance"), "one bucket is declared"),
+    ("buckets-as-declared", t5("mirrored", causal=True), "two buckets are declared"),
+    ("buckets-as-declared", t5("shared"), "two buckets are declared"),
+    ("offsets-have-own-index", Bias(name="x", heads=1, index=index("three axes")), "share a"),
+])  # fmt: skip
+def test_every_planted_fault_is_broken(law: str, code: Bias, why: str) -> None:
+    one = found(law, code)
+    assert one.verdict == "broken", one.why
+    assert why in one.why
+    assert one.witness is not None
+    assert one.witness.inputs
+
+
+def test_a_witness_is_small_and_true() -> None:
+    one = found("last-rows", lines("start"))
+    assert one.witness is not None
+    assert one.witness.inputs == {"queries": 1, "keys": 3, "head": 4}
+    slope = found("slopes-as-declared", lines("series", declared=ALIBI)).witness
+    assert slope is not None
+    assert slope.there[1] == published_slopes(6)[slope.inputs["head"]]
+    assert abs(slope.here[1] - 2 ** (-8 * (slope.inputs["head"] + 1) / 6)) < 1e-6
+    wrong = Bias(name="x", heads=1, index=index("three axes"))
+    clash = found("offsets-have-own-index", wrong).witness
+    assert clash is not None
+    assert clash.inputs["places"] < clash.inputs["offsets"]
+
+
+def test_what_is_not_asked_and_what_cannot_be_told() -> None:
+    assert found("slopes-as-declared", lines()).verdict == "not asked"
+    assert found("buckets-as-declared", lines()).verdict == "not asked"
+    assert found("offsets-have-own-index", lines()).verdict == "not asked"
+    only_index = Bias(name="x", heads=1, index=index())
+    assert found("last-rows", only_index).verdict == "not asked"
+    assert found("buckets-as-declared", t5("zeros")).verdict == "undecided"
+
+    def refuses(sizes: tuple[int, ...]) -> Tensor:
+        raise ValueError(sizes)
+
+    assert found("offsets-have-own-index", Bias(name="x", heads=1, index=refuses)).verdict == (
+        "undecided")  # fmt: skip
+
+
+def test_each_law_of_a_bias_has_its_probe_here() -> None:
+    mine = {p.law for p in PROBES if p.look.__module__.endswith("probes.bias")}
+    assert mine == {"offset-only", "last-rows", "slopes-as-declared", "buckets-as-declared",
+                    "offsets-have-own-index"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "causal", "furthest"), [
+    ("swapped", False, 1), ("swapped", True, 9), ("shared", False, 91),
+])  # fmt: skip
+def test_the_buckets_of_a_witness_are_near_and_its_keys_few(
+    change: str, causal: bool, furthest: int
+) -> None:
+    """lucidrains/x-transformers#10: an encoder with a decoder's buckets shows it at 0 and 1."""
+    seen = found("buckets-as-declared", t5(change, causal=causal)).witness
+    assert seen is not None
+    places = [int(side[0].split("offset ")[1].split(",")[0]) for side in (seen.here, seen.there)]
+    assert max(map(abs, places)) <= furthest
+    assert seen.inputs["keys"] == max(map(abs, places)) + 1
+    if "should differ" in seen.there[0]:
+        assert seen.here[1] == seen.there[1]

@@ -1,0 +1,203 @@
+"""The probes of masks: what is hidden, what is seen, and what is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.base import Draw
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.influence import visible
+from attnproof.programs.measure.mask import sees
+from attnproof.programs.subjects import Attention, Mask, Subject
+from tests.programs.attention_code import (
+    CAUSAL,
+    FULL,
+    any_layer,
+    cached,
+    code,
+    multihead,
+    sdpa,
+    sdpa_causal,
+)
+
+LAWS = ("causal", "past-is-used", "window-as-declared", "alignment", "hidden-keys-do-nothing",
+        "mask-adds", "true-means-visible", "hidden-rows", "documents-apart")  # fmt: skip
+START = DeclaredAttention(causal=True, alignment="start")
+THREE = DeclaredAttention(causal=True, window=3)
+FORTY = DeclaredAttention(causal=True, window=40)
+
+
+def found(subject: Subject, law: str, seed: int = 1) -> Finding:
+    one, *_ = examine(subject, [Draw(seed)], {law})  # what gives no numbers is found first
+    return one
+
+
+def fused(attend: Callable[..., Tensor], declared: DeclaredAttention, *masks: str) -> Attention:
+    return Attention(name="sdpa", attend=attend, heads=4, groups=2, masks=masks, declared=declared)
+
+
+RIGHT: dict[str, Callable[[], Subject]] = {
+    "eager": lambda: code(declared=FULL),
+    "one head": lambda: code(heads=1, groups=1),
+    "causal": lambda: code(declared=CAUSAL, causal=True),
+    "not declared": lambda: code(causal=True),
+    "window": lambda: code(declared=THREE, causal=True, window=3),
+    "long window": lambda: code(declared=FORTY, causal=True, window=40),
+    "fused": lambda: fused(sdpa, FULL, "bool", "float"),
+    "fused and causal": lambda: fused(sdpa_causal, START),
+    "finite fill": lambda: code("finfo", FULL, masks=("bool",)),
+    "cached": cached,
+    "cached with a window": lambda: cached(window=3, declared=THREE),
+    "multihead": multihead,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", RIGHT)
+def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
+    for one in examine(RIGHT[name](), [Draw(3, dtype), Draw(4, dtype)], LAWS):
+        assert one.verdict in ("holds", "not asked"), (one.law, one.why)
+
+
+@pytest.mark.parametrize(("law", "wrong"), [
+    ("causal", code("one-late", CAUSAL, causal=True)),
+    ("causal", code("no-mask", CAUSAL, causal=True)),
+    ("causal", cached("training-leaks", dropout=0.3)),
+    ("causal", any_layer(nn.TransformerEncoderLayer(20, 4, 24, batch_first=True), declared=CAUSAL)),
+    ("past-is-used", code("forgets-first", CAUSAL, causal=True)),
+    ("past-is-used", code(declared=FULL, causal=True)),
+    ("past-is-used", fused(sdpa_causal, CAUSAL)),
+    ("window-as-declared", code("window-plus-one", THREE, causal=True, window=3)),
+    ("window-as-declared", code("window-plus-one", FORTY, causal=True, window=40)),
+    ("window-as-declared", code("window-needs-mask", THREE, causal=True, window=3)),
+    ("window-as-declared", cached("window", THREE, 3)),
+    ("alignment", fused(sdpa_causal, CAUSAL)),
+    ("alignment", code(declared=START, causal=True)),
+    ("hidden-keys-do-nothing", code("small-fill", FULL)),
+    ("hidden-keys-do-nothing", multihead(fault="ignored")),
+    ("hidden-keys-do-nothing", multihead(fault="inverted")),
+    ("mask-adds", code("mask-twice", FULL)),
+    ("mask-adds", code("float-as-bool", FULL)),
+    ("true-means-visible", code("inverted", FULL)),
+    ("true-means-visible", multihead(fault="inverted")),
+    ("hidden-rows", code("nan-rows", FULL)),
+    ("hidden-rows", code("finfo", DeclaredAttention(causal=False, hidden_row="zero"))),
+    ("documents-apart", cached("one-document")),
+])  # fmt: skip
+def test_a_fault_is_refused(law: str, wrong: Subject) -> None:
+    for seed in range(3):
+        one = found(wrong, law, seed)
+        assert one.verdict == "broken", one.why
+        assert one.witness is not None
+        assert one.witness.difference > one.witness.allowed
+
+
+def test_a_path_that_drops_the_mask_is_refused() -> None:
+    right, wrong = code(causal=True), code("no-mask", causal=True)
+    assert right.attend is not None
+    assert wrong.attend is not None
+    both = Attention(name="two paths", attend=right.attend, paths={"weights": wrong.attend},
+                     heads=4, groups=4, width=5, declared=CAUSAL)  # fmt: skip
+    one = found(both, "causal")
+    assert one.verdict == "broken"
+    assert "path weights" in one.why
+
+
+def test_a_leak_that_only_the_gradient_shows_is_refused() -> None:
+    class Leak(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx: object, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(_ctx: object, grad: Tensor) -> Tensor:
+            return grad + grad.mean(1, keepdim=True)
+
+    inner = cached()
+    assert inner.layer is not None
+    layer = inner.layer
+
+    def leaking(x: Tensor) -> Tensor:
+        return layer(Leak.apply(x))  # type: ignore[no-untyped-call]
+
+    leaks = Attention(name="leak", layer=leaking, embed=20, heads=4, declared=CAUSAL)
+    one = found(leaks, "causal")
+    assert one.verdict == "broken"
+    assert "gradient" in one.why
+
+
+def test_which_convention_a_hidden_row_follows_is_told() -> None:
+    assert "reads zero" in found(code(declared=FULL), "hidden-rows").why
+    assert "reads mean" in found(code("finfo", FULL, masks=("bool",)), "hidden-rows").why
+    allowed = DeclaredAttention(causal=False, hidden_row="nan")
+    assert found(code("nan-rows", allowed, masks=("bool",)), "hidden-rows").verdict == "holds"
+
+
+def test_alignment_is_a_convention_where_nothing_is_declared() -> None:
+    one = found(Attention(name="sdpa", attend=sdpa_causal, heads=4, groups=4), "alignment")
+    assert one.verdict == "not asked"
+    assert "start" in one.why
+
+
+def test_nan_in_hidden_values_is_told() -> None:
+    one = found(code(declared=FULL), "hidden-keys-do-nothing")
+    assert "NaN in a hidden value comes through" in one.why
+
+
+def square(t: int, s: int) -> Tensor:
+    return torch.ones(t, s, dtype=torch.bool).tril(s - t)
+
+
+def numbers(fill: float) -> Callable[[int, int], Tensor]:
+    return lambda t, s: torch.zeros(t, s).masked_fill(~square(t, s), fill)[None, None]
+
+
+@pytest.mark.parametrize("right", [
+    Mask(name="bool", mask=square, declared=CAUSAL),
+    Mask(name="hides", mask=lambda t, s: ~square(t, s), true_means="hidden", declared=CAUSAL),
+    Mask(name="-inf", mask=numbers(-torch.inf), declared=CAUSAL),
+    Mask(name="-1e4", mask=numbers(-1e4), declared=CAUSAL),
+    Mask(name="start", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril(), declared=START),
+    Mask(name="start, undeclared", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril()),
+    Mask(name="window", mask=lambda t, s: visible(THREE, t, s), declared=THREE),
+    Mask(name="square only", mask=lambda t, s: square(t, s) if t == s else square(t, t)[:, 0],
+         declared=CAUSAL),
+], ids=lambda one: one.name)  # fmt: skip
+def test_correct_masks_are_quiet(right: Mask) -> None:
+    for one in examine(right, laws=LAWS):
+        assert one.verdict in ("holds", "not asked"), (one.law, one.why)
+
+
+@pytest.mark.parametrize(("law", "wrong"), [
+    ("causal", Mask(name="late", mask=lambda t, s: square(t, s + 1)[:, :s], declared=CAUSAL)),
+    ("causal", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
+    ("true-means-visible", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
+    ("true-means-visible", Mask(name="hides", mask=lambda t, s: ~square(t, s), declared=CAUSAL)),
+    ("true-means-visible", Mask(name="nan", mask=lambda t, s: square(t, s) / 0.0, declared=CAUSAL)),
+    ("past-is-used", Mask(name="strict", mask=lambda t, s: square(t, s).tril(-1), declared=CAUSAL)),
+    ("window-as-declared", Mask(name="four", declared=THREE, mask=lambda t, s: visible(
+        DeclaredAttention(causal=True, window=4), t, s))),
+    ("alignment", Mask(name="start", mask=lambda t, s: square(t, t + s)[:, t:][:, :s] if t == s
+                       else torch.ones(t, s, dtype=torch.bool).tril(), declared=CAUSAL)),
+])  # fmt: skip
+def test_a_wrong_mask_is_refused(law: str, wrong: Mask) -> None:
+    one = found(wrong, law)
+    assert one.verdict == "broken", one.why
+
+
+def test_a_mask_of_another_shape_is_named() -> None:
+    with pytest.raises(ValueError, match=r"wanted a mask \(.., 2, 3\), got \(2, 2\)"):
+        sees(Mask(name="square", mask=lambda t, _s: square(t, t)), 2, 3)
+
+
+def test_what_is_visible_by_declaration() -> None:
+    assert visible(DeclaredAttention(causal=True, window=2), 2, 4).int().tolist() == [
+        [0, 1, 1, 0], [0, 0, 1, 1]]  # fmt: skip
+    assert visible(START, 1, 3).int().tolist() == [[1, 0, 0]]
+    assert visible(DeclaredAttention(), 2, 2).all()

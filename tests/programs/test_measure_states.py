@@ -1,0 +1,290 @@
+"""Probes of state on attention, layers, biases and masks: rows apart, calls that forget, paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.base import PROBES, Draw
+from attnproof.programs.measure.calling import calm, evaluating, fresh
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.state_calls import ways_of
+from attnproof.programs.measure.states import LOOKS
+from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
+
+STATE = ("rows-of-batch-apart", *LOOKS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def alone() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    return scaled_dot_product_attention(q, k, v, mask)
+
+
+def by_hand(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: float = 8**-0.5
+) -> Tensor:
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = (q * scale) @ k.mT
+    if mask is not None:
+        scores = (
+            scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        )
+    return scores.softmax(-1) @ v
+
+
+class SelfAttention(nn.Module):
+    """Random weights, dropout, and evaluation to switch it off."""
+
+    def __init__(self, embed: int = 16, heads: int = 2) -> None:
+        super().__init__()
+        self.heads = heads
+        self.inward, self.outward = nn.Linear(embed, 3 * embed), nn.Linear(embed, embed)
+        self.dropout = nn.Dropout(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.inward(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        result: Tensor = self.dropout(self.outward(attend(q, k, v).transpose(1, 2).flatten(2)))
+        return result
+
+
+def functions(**fields: object) -> Attention:
+    return Attention(name="code", attend=attend, heads=4, groups=2, width=8,
+                     masks=("bool", "float"), **fields)  # type: ignore[arg-type]  # fmt: skip
+
+
+def layer(build: Callable[[], nn.Module] = SelfAttention) -> Attention:
+    module = build()
+    return Attention(name="code", layer=module, embed=16, heads=2, module=module,
+                     make=lambda: layer(build))  # fmt: skip
+
+
+def plain_layer() -> Layer:
+    module = nn.Sequential(nn.Linear(6, 9), nn.GELU(), nn.Linear(9, 6))
+    return Layer(name="code", call=module, embed=6, module=module, make=plain_layer)
+
+
+def bias(heads: int = 4) -> Bias:
+    def make(queries: int, keys: int) -> Tensor:
+        slopes = 2.0 ** -torch.arange(1, heads + 1)
+        row = torch.arange(keys - queries, keys)[:, None]
+        return -slopes[:, None, None] * (row - torch.arange(keys)).abs()
+
+    return Bias(name="code", heads=heads, bias=make, make=bias)
+
+
+def mask() -> Mask:
+    return Mask(name="code", mask=lambda t, s: torch.ones(t, s).tril(s - t).bool())
+
+
+RIGHT: dict[str, Callable[[], Subject]] = {
+    "functions": lambda: functions(paths={"by hand": by_hand}),
+    "a layer with dropout": layer,
+    "a layer that is no attention": plain_layer,
+    "bias": bias,
+    "mask": mask,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_code_is_left_alone(name: str, dtype: torch.dtype) -> None:
+    subject = RIGHT[name]()
+    if subject.module is not None:
+        subject.module.to(dtype)
+        built, subject = subject, replace(subject, make=None)
+        assert built.module is subject.module
+    found = examine(subject, [Draw(seed=s, dtype=dtype) for s in range(5)], STATE)
+    assert found
+    assert [f"{f.law}: {f.why}" for f in found if f.verdict not in ("holds", "not asked")] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", ["a layer with dropout", "a layer that is no attention"])
+def test_a_module_is_cast_for_the_look_and_is_then_as_it_was(name: str, dtype: torch.dtype) -> None:
+    subject = RIGHT[name]()
+    assert subject.module is not None
+    before = {k: v.clone() for k, v in subject.module.state_dict().items()}
+    found = examine(subject, [Draw(seed=2, dtype=dtype)], STATE)
+    assert {f.verdict for f in found if f.law != "paths-agree"} == {"holds"}, found
+    after = subject.module.state_dict()
+    assert all(torch.equal(after[k], v) and after[k].dtype == v.dtype for k, v in before.items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_faults_are_seen_in_every_dtype(dtype: torch.dtype) -> None:
+    """AEMatter#3 and mlc-llm#3426: bfloat16 hides what float64 shows."""
+    unscaled = functions(paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)})
+    for law, subject in (("rows-of-batch-apart", layer(AcrossRows)), ("paths-agree", unscaled),
+                         ("calls-forget", layer(KeepsLength))):  # fmt: skip
+        (found,) = examine(subject, [Draw(dtype=dtype)], [law])
+        assert found.verdict == "broken", f"{law}: {found.why}"
+        assert found.witness is not None
+        assert found.witness.inputs["format"] == "float64"
+
+
+def test_softmax_in_float32_is_no_fault_of_float64() -> None:
+    def attend_in_float32(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None) -> Tensor:
+        return by_hand(q.float(), k.float(), v.float()).to(q.dtype)
+
+    subject = replace(functions(), attend=attend_in_float32, masks=(),
+                      paths={"fused": lambda q, k, v, _m: attend(q, k, v)})  # fmt: skip
+    for dtype in (torch.float64, torch.float32):
+        found = examine(subject, [Draw(seed=s, dtype=dtype) for s in range(5)], STATE)
+        assert {f.verdict for f in found} == {"holds"}, found
+
+
+class AlwaysDrops(SelfAttention):
+    """Drops in evaluation as well."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.dropout(super().forward(x), 0.3, True)
+
+
+def test_what_is_random_in_evaluation_is_undecided_and_says_where_to_look() -> None:
+    """pytorch-image-models#1978: rows differ by chance, not because they read each other."""
+    (found,) = examine(layer(AlwaysDrops), laws=["rows-of-batch-apart"])
+    assert found.verdict == "undecided"
+    assert "two equal calls differ" in found.why
+    assert "see evaluation-repeats" in found.why
+    (found,) = examine(counting_layer(), laws=["rows-of-batch-apart"])
+    assert found.verdict == "undecided"
+    assert "two equal calls differ" in found.why
+
+
+def test_fresh_layers_have_the_weights_of_each_other() -> None:
+    subject = layer()
+    one, two = fresh(subject), fresh(subject)
+    assert one is not None
+    assert two is not None
+    assert one.module is not two.module
+    found = examine(subject, laws=["calls-forget"])
+    assert [f.verdict for f in found] == ["holds"]
+
+
+def test_state_laws_have_probes_for_all_kinds() -> None:
+    examine(mask(), laws=["inputs-stay"])
+    for law, (_look, kinds) in LOOKS.items():
+        assert {p.kind for p in PROBES if p.law == law} == set(kinds.split())
+
+
+class AcrossRows(SelfAttention):
+    """Takes the batch for the sequence."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+
+class KeepsLength(SelfAttention):
+    """A table of positions that is made once, and cut where it is too long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kept is None or len(self.kept) < x.shape[1]:
+            self.kept = torch.linspace(0, 1, x.shape[1], dtype=x.dtype)[:, None]
+        return super().forward(x + self.kept[: x.shape[1]])
+
+
+def first_row_for_one_token(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None) -> Tensor:
+    result = attend(q, k, v)
+    if q.shape[2] == 1:
+        result[1:] = 0
+    return result
+
+
+def scaled_in_place(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    return by_hand(q.mul_(8**-0.5), k, v, mask, scale=1.0)
+
+
+def kept_bias() -> Bias:
+    kept: list[Tensor] = []
+
+    def make(queries: int, keys: int) -> Tensor:
+        if not kept or kept[0].shape[1] < queries or kept[0].shape[2] < keys:
+            kept[:] = [bias().bias(queries, keys)]  # type: ignore[misc]
+        return kept[0][:, :queries, :keys]
+
+    return Bias(name="code", heads=4, bias=make, make=kept_bias)
+
+
+def growing_mask() -> Mask:
+    longest = [0]
+
+    def make(queries: int, keys: int) -> Tensor:
+        longest[0] = max(longest[0], keys)
+        return torch.ones(queries, keys).tril(longest[0] - queries).bool()
+
+    return Mask(name="code", mask=make, make=growing_mask)
+
+
+def counting_layer() -> Layer:
+    calls = [0]
+
+    def call(x: Tensor) -> Tensor:
+        calls[0] += 1
+        return x + calls[0]
+
+    return Layer(name="code", call=call, embed=4, make=counting_layer)
+
+
+FAULTS: list[tuple[str, Callable[[], Subject]]] = [
+    ("rows-of-batch-apart", lambda: layer(AcrossRows)),
+    ("rows-of-batch-apart", lambda: replace(functions(), attend=first_row_for_one_token)),
+    ("rows-of-batch-apart", lambda: Layer(name="c", call=lambda x: x - x.mean(0), embed=4)),
+    ("calls-forget", lambda: layer(KeepsLength)),
+    ("calls-forget", kept_bias),
+    ("calls-forget", growing_mask),
+    ("calls-forget", counting_layer),
+    ("inputs-stay", lambda: replace(functions(), attend=scaled_in_place)),
+    ("inputs-stay", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
+    ("paths-agree", lambda: functions(
+        paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)})),
+    ("paths-agree", lambda: functions(
+        paths={"fused": lambda q, k, v, m: by_hand(q, k, v, m if m is None or m.dtype == torch.bool
+                                                   else m != 0)})),
+    ("paths-agree", lambda: replace(bias(), paths={"other": lambda t, s: torch.zeros(4, t, s)})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "make"), FAULTS)
+def test_each_law_refuses_a_planted_fault(law: str, make: Callable[[], Subject]) -> None:
+    found: tuple[Finding, ...] = examine(make(), laws=[law])
+    assert [f.verdict for f in found] == ["broken"], found[0].why
+    assert found[0].witness is not None
+    assert found[0].why
+
+
+def test_one_token_in_equal_rows_is_the_witness_of_a_path_for_one_token() -> None:
+    """ml-explore/mlx#3949: of two equal rows of one token the second reads zeros."""
+    (found,) = examine(
+        replace(functions(), attend=first_row_for_one_token), laws=["rows-of-batch-apart"]
+    )
+    assert found.sizes["B"] == found.sizes["A"] == found.sizes["n"] == 1  # one token in two rows
+    assert "last rows" in found.why
+
+
+def test_a_call_is_given_back_its_random_state_and_its_training() -> None:
+    subject = layer()
+    assert subject.module is not None
+    subject.module.train()
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    with evaluating(subject):
+        calm(ways_of(subject)[0].call, torch.zeros(1, 2, 16))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(part.training for part in subject.module.modules())

@@ -1,0 +1,178 @@
+"""Programs that are not their graph, and laws whose words say more than an equation of zeros."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.finding import Finding
+from attnproof.programs.prove.proofs import BY_VALUE, prove
+from attnproof.programs.prove.source_numbers import lengths_of_interest, numbers_in
+from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
+
+from ..numeric.false_programs import (
+    ROTARY,
+    UNLIKE,
+    WRAPPING,
+    clipped,
+    rectified,
+    scored_and_returned,
+    turned,
+)
+
+SECONDS = 3.0
+CAUSAL = DeclaredAttention(causal=True)
+
+
+def of_layer(call: object, law: str) -> list[Finding]:
+    module = call if isinstance(call, nn.Module) else None
+    subject = Layer(name="l", call=call, embed=4, module=module)  # type: ignore[arg-type]
+    return list(prove(subject, (law,), seconds=SECONDS).findings)
+
+
+def texts(finding: Finding) -> list[str]:
+    return [condition.text for condition in finding.assuming]
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_code_that_does_other_than_its_graph_is_not_proved(name: str) -> None:
+    for law in ("permutation", "rows-of-batch-apart"):
+        found = of_layer(deepcopy(UNLIKE[name]), law)
+        assert not any(one.verdict == "holds" for one in found), found
+
+
+def test_where_the_law_fails_it_is_broken_there() -> None:
+    (finding,) = of_layer(UNLIKE["is_int"], "permutation")
+    assert finding.verdict == "broken"
+    assert finding.sizes["n"] == 601
+    assert "T = 601" in finding.why
+
+
+@pytest.mark.parametrize("name", ROTARY)
+def test_what_the_words_of_a_law_say_is_what_is_proved(name: str) -> None:
+    turn, law = ROTARY[name]
+    (finding,) = prove(Rotary(name="r", turn=turn, width=4), (law,), seconds=SECONDS).findings
+    assert finding.verdict in ("broken", "undecided")
+
+
+def test_lengths_that_all_become_greater_by_one_number_are_kept() -> None:
+    def longer(x: Tensor, p: Tensor) -> Tensor:
+        return 1.25 * turned(x, p)
+
+    subject = Rotary(name="r", turn=longer, width=4)
+    found = prove(subject, ("norm", "composition"), seconds=SECONDS).findings
+    assert {one.law: one.verdict for one in found} == {"norm": "holds", "composition": "holds"}
+
+
+@pytest.mark.parametrize("name", WRAPPING)
+def test_whole_numbers_that_wrap_round_are_a_condition(name: str) -> None:
+    subject = Rotary(name="r", turn=WRAPPING[name], width=4)
+    for finding in prove(subject, ("relative", "linear"), seconds=SECONDS).findings:
+        if finding.verdict == "holds":
+            assert any("wrap" in told for told in texts(finding)), finding
+    plain = prove(Rotary(name="r", turn=turned, width=4), ("linear",), seconds=SECONDS)
+    assert not any("wrap" in told for told in texts(plain.findings[0]))
+
+
+@pytest.mark.parametrize("code", [rectified, clipped])
+def test_a_low_number_that_is_no_mask_is_that_number(code: object) -> None:
+    (finding,) = of_layer(code, "permutation")
+    assert finding.verdict != "holds"
+
+
+def test_a_fill_that_is_summed_too_is_that_number() -> None:
+    subject = Attention(name="a", layer=scored_and_returned, embed=4, declared=CAUSAL)
+    for finding in prove(subject, ("causal",), seconds=SECONDS).findings:
+        assert not any("read as −∞" in told for told in texts(finding))
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1e9, torch.finfo(torch.float32).min])
+def test_a_finite_fill_hides_for_scores_that_stay_near_zero(fill: float) -> None:
+    def attend(x: Tensor) -> Tensor:
+        later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        return torch.softmax((x @ x.mT).masked_fill(later, fill), -1) @ x
+
+    subject = Attention(name="a", layer=attend, embed=4, declared=CAUSAL)
+    (finding,) = prove(subject, ("causal",), seconds=10.0).findings
+    assert finding.verdict == "holds", finding.why
+    assert any(told.startswith(f"scores stay within ±{-fill / 4:.3g}") for told in texts(finding))
+    assert "every query sees a key" in texts(finding)
+    assert BY_VALUE in finding.assuming
+
+
+def test_values_that_are_causal_say_nothing_of_gradients() -> None:
+    def attend(x: Tensor) -> Tensor:
+        past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        y = torch.softmax((x @ x.mT).masked_fill(~past, float("-inf")), -1) @ x
+        return y + (x - x.detach()).sum(1, keepdim=True)
+
+    subject = Attention(name="a", layer=attend, embed=4, declared=CAUSAL)
+    (finding,) = prove(subject, ("causal",), seconds=10.0).findings
+    assert finding.verdict != "holds" or BY_VALUE in finding.assuming
+
+
+def test_a_bias_that_knows_how_many_keys_there_are_is_no_function_of_the_offset() -> None:
+    def bias(queries: int, keys: int) -> Tensor:
+        i = torch.arange(queries)[:, None] + keys - queries
+        return ((torch.arange(keys)[None, :] - i) / torch.ones(keys).sum())[None]
+
+    found = prove(Bias(name="b", heads=1, bias=bias), ("offset-only",), seconds=SECONDS)
+    assert [one.verdict for one in found.findings] == ["broken"]
+
+
+def test_what_is_turned_beside_does_not_enter() -> None:
+    def half(x: Tensor) -> Tensor:
+        u, v = x.chunk(2, -1)
+        return torch.cat((-v, u), -1)
+
+    def both(x: Tensor, other: Tensor, p: Tensor, mixes: bool) -> Tensor:
+        a = p[:, None, :, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+        a = torch.cat((a, a), -1)
+        return (other if mixes else x) * a.cos() + half(x) * a.sin()
+
+    for mixes, verdict in ((False, {"holds"}), (True, {"broken", "undecided"})):
+        def beside(x: Tensor, o: Tensor, p: Tensor, _: int, mixes: bool = mixes) -> Tensor:
+            return both(x, o, p, mixes)
+
+        subject = Rotary(name="r", width=4, beside=beside, turn=turned, key=turned)
+        found = prove(subject, ("relative", "norm"), seconds=SECONDS)
+        assert {one.verdict for one in found.findings} <= verdict, found
+
+
+class Buffered(nn.Module):
+    """What it does is told by a buffer."""
+
+    def __init__(self, kept: Tensor) -> None:
+        super().__init__()
+        self.kept: Tensor
+        self.register_buffer("kept", kept)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.where(self.kept[: x.shape[1], : x.shape[1]].any(), x.cumsum(1), x)
+
+
+class Flagged(nn.Module):
+    def __init__(self, flag: Tensor) -> None:
+        super().__init__()
+        self.flag: Tensor
+        self.register_buffer("flag", flag)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.where(self.flag > 0, x.cumsum(1), x)
+
+
+@pytest.mark.parametrize("flag", [torch.zeros(1, dtype=torch.bool), torch.zeros(1),
+                                  torch.zeros(1, dtype=torch.int64)])  # fmt: skip
+def test_a_buffer_that_is_read_as_it_is_now_is_told(flag: Tensor) -> None:
+    for finding in of_layer(Flagged(flag), "permutation"):
+        assert finding.verdict != "holds" or any("the buffer flag" in t for t in texts(finding))
+
+
+def test_numbers_are_found_where_code_keeps_them() -> None:
+    numbers = numbers_in([UNLIKE["limited"], UNLIKE["key_of_text"], UNLIKE["branch_in_a_helper"]])
+    assert {820, 777, 413} <= set(numbers)
+    assert lengths_of_interest([500 * 500], 600) == [499, 500, 501]

@@ -1,0 +1,158 @@
+"""Code of others is run: what it prints is kept, and what it does wrong is told in a paragraph."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.running import CodeFault, guarded, limited, shapes
+
+
+def faulty(what: str, call: Callable[..., Any], *given: Any, **wanted: Any) -> str:
+    with pytest.raises(CodeFault) as caught:
+        guarded(call, *given, **wanted)
+    assert caught.value.what == what, caught.value
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    return text
+
+
+def test_what_is_printed_is_kept_and_not_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    def talks(x: Tensor) -> Tensor:
+        print("to one")
+        print("to the other", file=sys.stderr)
+        return x
+
+    ran = guarded(talks, torch.zeros(2))
+    assert ran.said == "to one\nto the other\n"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_was_printed_before_a_fault_is_kept() -> None:
+    def fails(x: Tensor) -> NoReturn:
+        print("nearly there")
+        raise ValueError(x.shape)
+
+    with pytest.raises(CodeFault) as caught:
+        guarded(fails, torch.zeros(2))
+    assert caught.value.said == "nearly there\n"
+
+
+def test_a_fault_names_the_call_its_shapes_what_happened_and_what_to_do() -> None:
+    text = faulty("raised", torch.matmul, torch.zeros(2, 3), torch.zeros(4, 5), name="score")
+    assert text.startswith("score was called with float32 (2, 3), float32 (4, 5); it raised")
+    assert "how it is to be called" in text
+
+
+def test_leaving_the_program_is_a_fault() -> None:
+    assert "SystemExit" in faulty("raised", lambda _: sys.exit(3), torch.zeros(1))
+
+
+def test_an_interrupt_is_not_kept_from_the_user() -> None:
+    def interrupted(_: Tensor) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded(interrupted, torch.zeros(1))
+
+
+def test_a_wrong_shape_is_told() -> None:
+    text = faulty("shape", lambda x: x[0], torch.zeros(2, 3), shape=(2, 3))
+    assert "(2, 3) was wanted, and (3,) came" in text
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_numbers_that_are_not_finite_are_told_with_their_place(bad: float) -> None:
+    text = faulty("numbers", lambda x: x.index_fill(0, torch.tensor([1]), bad), torch.zeros(2, 3))
+    assert "3 of 6 numbers" in text
+    assert "(1, 0)" in text
+    guarded(lambda x: x / 0, torch.zeros(2), finite=False)
+
+
+@pytest.mark.parametrize("value", [None, 3.0, (torch.zeros(1), torch.zeros(1))])
+def test_what_is_no_tensor_is_told(value: Any) -> None:
+    assert "a tensor was wanted" in faulty("no tensor", lambda _: value, torch.zeros(1))
+    assert guarded(lambda _: value, torch.zeros(1), tensor=False).value is value
+
+
+def test_inputs_that_are_changed_are_told() -> None:
+    text = faulty("inputs", lambda q, k: q + k.mul_(2), torch.zeros(2), torch.ones(2))
+    assert "argument 2 of 2" in text
+    guarded(lambda q, k: q + k * 2, torch.zeros(2), torch.ones(2))
+    guarded(lambda q, k: q + k.mul_(2), torch.zeros(2), torch.ones(2), inputs_stay=False)
+
+
+def test_inputs_with_nan_that_stay_are_no_fault() -> None:
+    guarded(lambda x: x * 0, torch.tensor([torch.nan]), finite=False)
+
+
+def test_code_for_another_device_is_told_as_such() -> None:
+    def wants(_: Tensor) -> NoReturn:
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    assert "was run without one" in faulty("device", wants, torch.zeros(1))
+
+
+def test_a_loop_that_does_not_end_is_stopped() -> None:
+    def forever(_: Tensor) -> NoReturn:
+        while True:
+            with contextlib.suppress(Exception):
+                time.sleep(0.001)
+
+    start = time.perf_counter()
+    text = faulty("time", forever, torch.zeros(1), seconds=0.2)
+    assert time.perf_counter() - start < 5
+    assert "0.2 s" in text
+
+
+def test_code_in_time_is_not_stopped_and_the_alarm_is_given_back() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with limited(5):
+        with limited(5):
+            pass
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_a_longer_limit_inside_neither_ends_nor_outlasts_the_outer_one() -> None:
+    with limited(20):
+        with limited(60):
+            assert signal.getitimer(signal.ITIMER_REAL)[0] <= 20
+        assert 10 < signal.getitimer(signal.ITIMER_REAL)[0] <= 20
+    start = time.perf_counter()
+    with pytest.raises(CodeFault, match="did not end"), limited(0.2), limited(60):
+        time.sleep(30)
+    assert time.perf_counter() - start < 10
+
+
+def test_in_another_thread_there_is_no_limit() -> None:
+    seen = []
+
+    def work() -> None:
+        with limited(0.01):
+            time.sleep(0.05)
+        seen.append("through")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["through"]
+
+
+def test_shapes_are_said_as_a_reader_writes_them() -> None:
+    pair = (torch.zeros(2), torch.zeros(3))
+    assert shapes(torch.zeros(2, 3, dtype=torch.bool), 4, pair) == (
+        "bool (2, 3), 4, (float32 (2,), float32 (3,))"
+    )
+    assert shapes() == "no arguments"

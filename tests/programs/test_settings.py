@@ -1,0 +1,167 @@
+"""What torch keeps for a whole process is as it was after code of others, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.running import CodeFault, guarded, limited, seeded
+from attnproof.programs.settings import given_back
+from attnproof.programs.subjects import Rotary
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.asserting import check_rotary
+from attnproof.real_code.checking import look
+from tests.conftest import torch_settings
+
+
+def change_everything() -> None:
+    """Set each thing to another value than before."""
+    cuda, mha = torch.backends.cuda, torch.backends.mha
+    cuda.enable_flash_sdp(enabled=not cuda.flash_sdp_enabled())  # type: ignore[no-untyped-call]
+    cuda.enable_math_sdp(enabled=not cuda.math_sdp_enabled())  # type: ignore[no-untyped-call]
+    efficient = cuda.mem_efficient_sdp_enabled()  # type: ignore[no-untyped-call]
+    cuda.enable_mem_efficient_sdp(enabled=not efficient)
+    cuda.enable_cudnn_sdp(enabled=not cuda.cudnn_sdp_enabled())  # type: ignore[no-untyped-call]
+    mha.set_fastpath_enabled(not mha.get_fastpath_enabled())
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    torch.set_grad_enabled(not torch.is_grad_enabled())
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    torch.use_deterministic_algorithms(not torch.are_deterministic_algorithms_enabled())
+    torch.set_float32_matmul_precision("high")
+    torch.set_autocast_enabled("cpu", True)
+    torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
+    torch.manual_seed(123456)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    """Torch loads libraries at the first change of some settings: no limit is to cut that short."""
+    with given_back():
+        change_everything()
+
+
+def settings() -> dict[str, object]:
+    """What the suite watches of every test, and more."""
+    return torch_settings() | {
+        "device": torch.get_default_device(), "threads": torch.get_num_threads(),
+        "autocast": torch.is_autocast_enabled("cpu"), "tried": torch.backends.cudnn.benchmark,
+        "cudnn": torch.backends.cuda.cudnn_sdp_enabled(),  # type: ignore[no-untyped-call]
+        "random": torch.get_rng_state().tolist(),
+    }  # fmt: skip
+
+
+def quietly(x: Tensor) -> Tensor:
+    change_everything()
+    return x
+
+
+def raising(x: Tensor) -> NoReturn:
+    change_everything()
+    raise ValueError(x.shape)
+
+
+def endless(_: Tensor) -> NoReturn:
+    change_everything()
+    while True:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("code", [quietly, raising, endless])
+def test_what_code_sets_is_set_back(code: Callable[[Tensor], Tensor]) -> None:
+    before = settings()
+    with contextlib.suppress(CodeFault):
+        guarded(code, torch.zeros(2), seconds=0.2)
+    assert settings() == before
+
+
+@pytest.mark.parametrize("code", [quietly, raising, endless])
+def test_a_block_gives_back_what_it_was_given(code: Callable[[Tensor], Tensor]) -> None:
+    before = settings()
+    with contextlib.suppress(CodeFault, ValueError), given_back(), limited(0.2):
+        code(torch.zeros(2))
+    assert settings() == before
+
+
+def test_both_ways_to_set_a_precision_are_set_back() -> None:
+    """After the newer the older may raise."""
+    backends: Any = torch.backends
+
+    def now() -> tuple[str, ...]:
+        parts = backends, backends.cuda.matmul, backends.mkldnn, backends.cudnn.conv
+        return torch.get_float32_matmul_precision(), *(p.fp32_precision for p in parts)
+
+    before = now()
+    with given_back():
+        torch.set_float32_matmul_precision("medium")
+    assert now() == before
+    with given_back():
+        backends.fp32_precision = "tf32"
+        backends.cuda.matmul.fp32_precision = "ieee"
+    assert now() == before
+
+
+def turned(x: Tensor, position_ids: Tensor) -> Tensor:
+    """Half-split, in float64."""
+    frequencies = 10000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    a = position_ids[:, None, :, None].to(torch.float64) * frequencies
+    u, v = x.to(torch.float64).chunk(2, -1)
+    return torch.cat((u * a.cos() - v * a.sin(), v * a.cos() + u * a.sin()), -1).to(x.dtype)
+
+
+def rope_that_sets(x: Tensor, position_ids: Tensor) -> Tensor:
+    result = turned(x, position_ids)
+    torch.set_default_dtype(torch.float64)
+    torch.backends.cuda.enable_math_sdp(enabled=False)
+    torch.manual_seed(7)
+    return result
+
+
+def rope_that_sets_and_raises(x: Tensor, position_ids: Tensor) -> Tensor:
+    result = rope_that_sets(x, position_ids)
+    if x.shape[2] > 5:
+        raise RuntimeError("no more")
+    return result
+
+
+@pytest.mark.parametrize("code", [rope_that_sets, rope_that_sets_and_raises])
+def test_an_assertion_leaves_the_process_as_it_was(code: Callable[..., Tensor]) -> None:
+    before = settings()
+    check_rotary(code, ["norm", "linear"], legs=["measured", "exact"])
+    assert settings() == before
+
+
+def test_an_assertion_that_finds_no_adapter_does_so_too() -> None:
+    before = settings()
+    with pytest.raises(TypeError, match="no adapter fits"):
+        check_rotary(raising)
+    assert settings() == before
+
+
+def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
+    at_the_end: list[tuple[str, torch.dtype]] = []
+
+    def tell(event: dict[str, Any]) -> None:
+        if event["event"] == "found":
+            at_the_end.append((event["finding"]["leg"], torch.get_default_dtype()))
+
+    subject = Rotary(name="rope", turn=rope_that_sets, width=8)
+    asked = Asked(target="<rope>", laws=("norm", "linear"), legs=("measured", "exact"))
+    look(subject, asked, tell)
+    assert at_the_end == [(leg, torch.float32) for leg in ("measured", "exact") for _ in range(2)]
+
+
+def test_seeding_is_that_of_torch() -> None:
+    with given_back():
+        torch.manual_seed(5)
+        drawn = torch.rand(4)
+        seeded(6)
+        assert not torch.equal(torch.rand(4), drawn)
+        seeded(5)
+        assert torch.equal(torch.rand(4), drawn)

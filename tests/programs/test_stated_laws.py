@@ -1,0 +1,114 @@
+"""Every method that reads a law holds it of a program that keeps it, and refuses those that do not.
+
+The programs stand beside the laws; each breaks one clause of the sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.exact import exact
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove.proofs import prove
+from attnproof.programs.subjects import (
+    Additive,
+    Attention,
+    Bias,
+    Layer,
+    Rotary,
+    Subject,
+)
+from attnproof.theorems.laws import LAWS
+from attnproof.theorems.laws.programs import PROGRAMS, Programs
+
+PROVED = {law.id for law in LAWS for one in law.formulas if not one.unsaid}
+FULL = DeclaredAttention(causal=False, positions="none")
+CAUSAL = DeclaredAttention(causal=True)
+PLAIN = ("turn", "attend", "call")  # of which every law has been proved and met in fields
+LARGE = ("shift-of-scores", "hidden-keys-do-nothing")  # the programs take no maximum of scores
+UNPROVED = ("alignment", "groups-of-heads", "hidden-keys-do-nothing")
+
+
+def subject(one: Programs, program: Callable[..., Any]) -> Subject:
+    """A program as the code it stands for."""
+    declared = CAUSAL if one.law in ("causal", "alignment", "step-by-step") else FULL
+    fields = {one.call: program, **one.beside}
+    if one.kind == "layer":
+        return Layer(name="program", embed=6, declared=declared, **fields)
+    if one.kind == "additive":
+        return Additive(name="program", width=4, **fields)
+    if one.kind == "bias":
+        return Bias(
+            name="program", heads=2, bias=lambda t, s: program(torch.zeros(t), torch.zeros(s))
+        )
+    for paths in ("attended_paths", "turned_paths"):
+        if paths in fields:
+            fields["paths"] = {"other": fields.pop(paths)}
+    if one.kind == "rotary":
+        other = fields.pop("converts_to", None)
+        if other is not None:
+            fields["converts_to"] = Rotary(name="other", turn=other, width=4, heads=3)
+        return Rotary(name="program", width=4, heads=3, **fields)
+    if "attend" in fields:
+        takes, found = bool(fields.get("masks")), fields["attend"]
+        fields["attend"] = found if takes else lambda q, k, v, _mask=None: found(q, k, v)
+        if "paths" in fields:
+            path = fields["paths"]["other"]
+            fields["paths"] = {"other": lambda q, k, v, _mask=None: path(q, k, v)}
+    sizes = {"heads": 3, "groups": 3, "width": 4, "embed": 6}
+    return Attention(name="program", declared=declared, **{**sizes, **fields})
+
+
+def mutants() -> Iterator[Any]:
+    for one in PROGRAMS:
+        for clause, program in one.breaks.items():
+            yield pytest.param(one, program, id=f"{one.kind} {one.law}: {clause}")
+
+
+KEPT = [pytest.param(one, id=f"{one.kind} {one.law}") for one in PROGRAMS]
+
+
+def ids(found: Any) -> set[str]:
+    return {f.verdict for f in found}
+
+
+@pytest.mark.parametrize("one", KEPT)
+def test_a_program_that_keeps_a_law_is_not_accused(one: Programs) -> None:
+    right = subject(one, one.keeps)
+    assert exact(right, [one.law])[0].verdict != "broken"
+    assert ids(prove(right, [one.law]).findings) <= {"holds", "not asked", "undecided"}
+    if one.law not in LARGE:
+        assert ids(examine(right, laws=[one.law])) <= {"holds", "not asked"}
+
+
+@pytest.mark.parametrize(
+    "one", [p for p in PROGRAMS if p.call in PLAIN and p.law not in UNPROVED]
+)  # fmt: skip
+def test_a_program_that_keeps_a_law_is_proved_and_exact(one: Programs) -> None:
+    right = subject(one, one.keeps)
+    assert exact(right, [one.law])[0].verdict == "holds"
+    proved = prove(right, [one.law]).findings
+    assert ids(proved) == ({"holds"} if one.law in PROVED else set())
+
+
+@pytest.mark.parametrize(("one", "program"), list(mutants()))
+def test_a_program_that_breaks_one_clause_is_refused(
+    one: Programs, program: Callable[..., Any]
+) -> None:
+    wrong = subject(one, program)
+    (found,) = exact(wrong, [one.law])
+    assert found.verdict != "holds", found.why
+    assert "holds" not in ids(prove(wrong, [one.law]).findings)
+    assert ids(examine(wrong, laws=[one.law])) <= {"broken", "not asked"}
+
+
+def test_programs_are_of_laws_that_are_there() -> None:
+    known = {
+        (f.id, f.kind, f.call.removesuffix("_masked")) for law in LAWS for f in law.formulas
+    }
+    assert {(one.law, one.kind, one.call) for one in PROGRAMS} <= known
