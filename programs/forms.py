@@ -95,8 +95,8 @@ def lines(code: Code, hinted: str = "") -> Iterator[tuple[Form, str]]:
 
     ``hinted``: the axes that the source itself says, as "bhtd".
 
-    >>> from ..numeric.programs.adapters.building import code_of
-    >>> from ..numeric.programs.adapters.code import Options
+    >>> from .adapters.building import code_of
+    >>> from .adapters.code import Options
     >>> def turn(x, positions): ...
     >>> next(lines(code_of(turn, "", Options())))[1]
     'x: B H n D, positions: B n -> x'

@@ -179,11 +179,11 @@ def set_legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
     """Put these legs in place of the real ones."""
     legs = Legs()
     places: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-        ("probes.examine", "examine", legs.examine), ("duck", "exact", legs.of_fields),
-        ("traced", "prove", legs.prove), ("identify", "identify", legs.identify),
+        ("measure.examine", "examine", legs.examine), ("exact", "exact", legs.of_fields),
+        ("prove", "prove", legs.prove), ("identify", "identify", legs.identify),
     )  # fmt: skip
     for name, function, value in places:
-        module = ModuleType(f"attnproof.numeric.{name}")
+        module = ModuleType(f"attnproof.programs.{name}")
         setattr(module, function, value)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return legs

@@ -169,7 +169,7 @@ def test_what_is_not_asked_and_what_cannot_be_told() -> None:
 
 
 def test_each_law_of_a_bias_has_its_probe_here() -> None:
-    mine = {p.law for p in PROBES if p.look.__module__.endswith("probes.bias")}
+    mine = {p.law for p in PROBES if p.look.__module__.endswith("measure.bias")}
     assert mine == {"offset-only", "last-rows", "slopes-as-declared", "buckets-as-declared",
                     "offsets-have-own-index"}  # fmt: skip
 
