@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from attnproof.theorems.laws import LAWS as CODE_LAWS
 from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row
 
-__all__ = ["page"]
+__all__ = ["cells", "page", "short", "violations"]
 
 SAYS = {law.id: law.says for law in CODE_LAWS}
 
@@ -112,11 +112,11 @@ def _summary(rows: Mapping[str, Row], groups: Sequence[_Group]) -> str:
 
 
 def _table(rows: Mapping[str, Row], stands: Mapping[str, Sequence[str]]) -> str:
-    lines = [_line(["class", "what it is", *VERDICTS]), _line(["---", "---", *["--:"] * 6])]
+    lines = [cells(["class", "what it is", *VERDICTS]), cells(["---", "---", *["--:"] * 6])]
     for name, row in rows.items():
         what = row["sentence"] or ("could not be run" if row["why"] else "not identified")
         counts = [str(len(row["laws"][v]) or "") for v in VERDICTS]
-        lines.append(_line([f"`{name}`{_for(stands.get(name, ()))}", what, *counts]))
+        lines.append(cells([f"`{name}`{_for(stands.get(name, ()))}", what, *counts]))
     return "\n".join(lines)
 
 
@@ -126,8 +126,13 @@ def _for(others: Sequence[str]) -> str:
     return f", for `{others[0]}`{more}" if others else ""
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+def cells(row: Sequence[str]) -> str:
+    r"""A line of a table.
+
+    >>> print(cells(["a|b", "two words"]))
+    | a\|b | two words |
+    """
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in row) + " |"
 
 
 def _groups(library: str, rows: Mapping[str, Row], known: Sequence[Judged]) -> list[_Group]:
@@ -138,8 +143,21 @@ def _groups(library: str, rows: Mapping[str, Row], known: Sequence[Judged]) -> l
             like = "" if judged.judgement else re.sub(r"[\d.e+-]*\d", "0", one["why"])
             key = (one["law"], judged, like)
             found.setdefault(key, _Group(one["law"], judged)).cases.append((name, one))
+    return _ordered(found.values())
+
+
+def _ordered(groups: Iterable[_Group]) -> list[_Group]:
+    """In the order of the laws, the most frequent first."""
     order = list(SAYS)
-    return sorted(found.values(), key=lambda g: (order.index(g.law), -len(g.cases)))
+    return sorted(groups, key=lambda g: (order.index(g.law), -len(g.cases)))
+
+
+def violations(
+    libraries: Mapping[str, Mapping[str, Row]], known: Sequence[Judged]
+) -> Iterator[str]:
+    """What a page says of every broken law of the rows of some libraries."""
+    found = (g for library, rows in libraries.items() for g in _groups(library, rows, known))
+    yield from _violations(_ordered(found))
 
 
 def _violations(groups: Sequence[_Group]) -> Iterator[str]:
@@ -171,7 +189,7 @@ def _seen(told: Row) -> SeenRecord:
 
 
 def _not_run(rows: Mapping[str, Row]) -> Iterator[str]:
-    told = [f"- `{name}`: {_short(row['why'] or row['stopped'])}" for name, row in rows.items()
+    told = [f"- `{name}`: {short(row['why'] or row['stopped'])}" for name, row in rows.items()
             if row["why"] or row["stopped"]]  # fmt: skip
     if told:
         yield "## Could not be run, or not to the end"
@@ -187,7 +205,7 @@ def _undecided(rows: Mapping[str, Row]) -> Iterator[str]:
     if whose:
         yield "## Undecided"
         yield "\n".join(
-            f"- {law} ({len(cases)}): {_short(cases[0][1])} – {_names([n for n, _ in cases])}"
+            f"- {law} ({len(cases)}): {short(cases[0][1])} – {_names([n for n, _ in cases])}"
             for (law, _), cases in sorted(whose.items(), key=lambda one: one[0])
         )
 
@@ -196,9 +214,9 @@ def _untraced(rows: Mapping[str, Row]) -> Iterator[str]:
     whose: dict[str, list[str]] = {}
     for name, row in rows.items():
         for leg, why in row["legs"].items():
-            whose.setdefault(f"{leg}: {_short(why)}", []).append(name)
+            whose.setdefault(f"{leg}: {short(why)}", []).append(name)
         if row["traced"].get("why"):
-            whose.setdefault(f"traced: {_short(row['traced']['why'])}", []).append(name)
+            whose.setdefault(f"traced: {short(row['traced']['why'])}", []).append(name)
     if whose:
         yield "## Ways of looking that came to no end"
         yield "\n".join(f"- {why} – {_names(names)}" for why, names in sorted(whose.items()))
@@ -208,6 +226,11 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    r"""The text in a line, of at most 300 letters.
+
+    >>> short("why \n  not")
+    'why not'
+    """
     line = " ".join(text.split())
     return line if len(line) <= 300 else line[:298] + " …"

@@ -1,0 +1,224 @@
+"""``attnproof check`` on published code that it has never seen: ``python -m benchmarks.zoo.trial``.
+
+``trial.toml`` is the list, chosen before anything was run: ``target`` as a user names it,
+``library`` and ``source``, what the code is, read off the code.  After the run may be added
+``line``, the flags that call what is refused by its bare name; ``misread``, why a call that was
+found is not the code's; and ``wrong``, laws that were proved and do not hold.  Each target is a
+process of its own, in which the bare name is tried first.  The results stand in
+docs/zoo/trial.json, the judgements of broken laws in ``judged.toml``, and ``--pages`` writes the
+page again without running anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnproof.real_code.records import CodesRecord
+
+from .judging import JUDGEMENTS, Judged, judgement_of, judgements
+from .pages import cells, short, violations
+from .results import Row, head, read, row, write
+
+__all__ = ["Target", "page", "run", "targets"]
+
+HERE = Path(__file__).with_name("trial.toml")
+COLUMNS = ("proved", "exact", "measured", "broken", "undecided")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A target of the trial, what its source is, and what was said of it after the run."""
+
+    target: str
+    library: str
+    source: str
+    line: str = ""
+    misread: str = ""
+    wrong: tuple[str, ...] = ()
+
+
+def targets(path: Path = HERE) -> tuple[Target, ...]:
+    """The list, in its order.  Raises ``TypeError`` for a key there is not."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))["trial"]
+    return tuple(Target(**{**one, "wrong": tuple(one.get("wrong", ()))}) for one in told)
+
+
+def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str] = ()) -> None:
+    """Check the targets one after another; one that has a result for its line keeps it."""
+    path = out / "trial.json"
+    told = head("trial", {one.library: None for one in known}, "python -m benchmarks.zoo.trial")
+    rows = read(path)[1]
+    for one in known:
+        if any(word in one.target for word in only) if only else one.target not in rows:
+            rows[one.target] = _checked(one, seconds)
+            write(path, told, {t.target: rows[t.target] for t in known if t.target in rows})
+            print(one.target, rows[one.target]["called"], rows[one.target]["user"], flush=True)
+
+
+def _checked(one: Target, seconds: int) -> Row:
+    """The row of the bare name, or of the line where there is one and the bare name is refused."""
+    bare = {**_process(one.target, "", seconds), "called": "bare"}
+    if not bare["why"]:
+        return bare
+    if not one.line:
+        return {**bare, "called": ""}
+    lined = _process(one.target, one.line, seconds)
+    if not lined["why"]:
+        return {**lined, "called": one.line}
+    return {**bare, "called": "", "why": f"{lined['why']} (`{one.line}`)"}
+
+
+def _process(target: str, flags: str, seconds: int) -> Row:
+    """Check a target in a process of its own, with at most so much processor time."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.json"
+        command = [sys.executable, "-m", "attnproof", "check", target, *shlex.split(flags),
+                   "--store", str(record.with_suffix(".db")), "--json", str(record)]  # fmt: skip
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        limit = (seconds, seconds)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),
+        )  # fmt: skip
+        user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        if not record.exists():
+            said = [*done.stderr.strip().splitlines(), "nothing was written"][-1]
+            return {"name": target, "why": f"ended with {done.returncode}: {said}", "laws": {},
+                    "broken": [], "undecided": {}, "user": round(user, 1)}  # fmt: skip
+        told = CodesRecord.model_validate_json(record.read_text(encoding="utf-8"))
+    found = row(told.codes[0])
+    why = found["why"] or ("" if any(found["laws"].values()) else found["stopped"])
+    why = re.sub(r"/\S*/site-packages/", "", why)
+    return {**found, "name": target, "why": why, "user": round(user, 1)}
+
+
+def page(
+    told: Row, rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
+) -> str:
+    """The page in Markdown: numbers, a table of the targets, every broken law, every refusal."""
+    known = [one for one in known if one.target in rows]
+    parts = [
+        "# Code that it had never seen", _made(told), _numbers(rows, known, said),
+        "## Targets", _table(rows, known), *_broken(rows, known, said), *_notes(rows, known),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def _made(told: Row) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
+    return (
+        f"Made by `{told['command']}` on {told['made']}: {versions}; attnproof "
+        f"{told['attnproof']}, Python {told['python']}, {told['machine']}, {told['processors']} "
+        "processors. The targets, and what their sources are, were written down before any of them "
+        "was run; none of these libraries was used while attnproof was built."
+    )
+
+
+def _called(one: Target, row: Row) -> str:
+    """How a target was called: bare, line, misread or refused."""
+    if not row["called"]:
+        return "refused"
+    return "misread" if one.misread else "bare" if row["called"] == "bare" else "line"
+
+
+def _judged(
+    rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
+) -> Counter[str]:
+    """How many broken laws there are of each judgement; "" where nobody has looked."""
+    return Counter(
+        judgement_of(one.library, one.target, law["law"], law["why"], said).judgement
+        for one in known for law in rows[one.target]["broken"]
+    )  # fmt: skip
+
+
+def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]) -> str:
+    ways = Counter(_called(one, rows[one.target]) for one in known)
+    laws = Counter({v: sum(len(rows[t.target]["laws"].get(v, ())) for t in known) for v in COLUMNS})
+    of = _judged(rows, known, said)
+    seconds = [rows[one.target]["user"] for one in known]
+    libraries = len({one.library for one in known})
+    breaks = ", ".join(f"{of[j]} {j or 'not looked at'}" for j in (*JUDGEMENTS, "") if of[j])
+    wrong = sum(len(one.wrong) for one in known)
+    return (
+        f"{len(known)} targets of {libraries} libraries. Called: {ways['bare'] + ways['line']} "
+        f"({ways['bare']} by the bare name, {ways['line']} with a line); {ways['misread']} called "
+        f"in a way that is not the code's, {ways['refused']} refused. Laws: "
+        f"{', '.join(f'{laws[v]} {v}' for v in COLUMNS)}. Broken: {breaks or 'none'}. Proved of "
+        f"code for which it does not hold: {wrong}. User seconds of a check: median "
+        f"{statistics.median(seconds):.1f}, at most {max(seconds):.1f}."
+    )
+
+
+def _table(rows: Mapping[str, Row], known: Sequence[Target]) -> str:
+    lines = [cells(["target", "what its source is", "called", *COLUMNS, "s"]),
+             cells(["---", "---", "---", *["--:"] * 6])]  # fmt: skip
+    for one in known:
+        row = rows[one.target]
+        way = _called(one, row)
+        counts = [str(len(row["laws"].get(v, ())) or "") for v in COLUMNS]
+        how = f"`{row['called']}`" if way == "line" else way
+        lines.append(cells([f"`{one.target}`", one.source, how, *counts, f"{row['user']:.1f}"]))
+    return "\n".join(lines)
+
+
+def _broken(
+    rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
+) -> Iterator[str]:
+    """The broken laws, as on the pages of the libraries."""
+    of = {one.library: {t.target: rows[t.target] for t in known if t.library == one.library}
+          for one in known}  # fmt: skip
+    yield from violations(of, said)
+
+
+def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
+    """Every refusal, every call that is not the code's, every wrong proof and undecided law."""
+    told = {
+        "Refused": [(t, rows[t.target]["why"]) for t in known if not rows[t.target]["called"]],
+        "Called in a way that is not the code's": [
+            (t, f"{rows[t.target]['adapted']}: {t.misread}")
+            for t in known if t.misread and rows[t.target]["called"]
+        ],
+        "Proved, and does not hold": [(t, ", ".join(t.wrong)) for t in known if t.wrong],
+        "Undecided": [(t, f"{law}: {why}") for t in known
+                      for law, why in rows[t.target]["undecided"].items()],
+    }  # fmt: skip
+    for title, cases in told.items():
+        if cases:
+            yield f"## {title}"
+            yield "\n".join(f"- `{one.target}`: {short(why)}" for one, why in cases)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Check all targets that have no result yet, and write the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.zoo.trial", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--list", type=Path, default=HERE, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
+    parser.add_argument("--limit", type=int, default=60, metavar="SECONDS",
+                        help="processor time of one check")  # fmt: skip
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME",
+                        help="those with one of these in their name, again")  # fmt: skip
+    parser.add_argument("--pages", action="store_true", help="write the page from the results")
+    asked = parser.parse_args(arguments)
+    known = targets(asked.list)
+    if not asked.pages:
+        run(known, asked.out, seconds=asked.limit, only=asked.only)
+    text = page(*read(asked.out / "trial.json"), known, judgements())
+    (asked.out / "trial.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The page of the trial counts what was called, how, what broke and who judged it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.zoo import trial
+from benchmarks.zoo.judging import Judged, judgements
+from benchmarks.zoo.results import read
+from benchmarks.zoo.trial import Target, page, run, targets
+
+CODE = """
+import torch
+
+def causal_mask(n):
+    return torch.ones(n, n).tril() > 0
+
+def placed(x, how):
+    x += 1.0
+    return x if how == "in place" else None
+"""
+LINE = "--as layer --call 'x: B n E, how = \"in place\" -> B n E' --law inputs-stay"
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A trial of three targets: found, called with a line, refused; known, head and rows."""
+    out = tmp_path_factory.mktemp("trial")
+    (out / "code.py").write_text(CODE, encoding="utf-8")
+    name = f"{out / 'code.py'}::"
+    known = (
+        Target(target=f"{name}causal_mask", library="torch", source="causal, True is visible"),
+        Target(target=f"{name}placed", library="torch", source="it adds 1 in place", line=LINE),
+        Target(target=f"{name}nothing", library="numpy", source="there is no such name"),
+    )
+    run(known, out, seconds=120)
+    return (known, *read(out / "trial.json"))
+
+
+def test_a_target_is_called_by_its_name_or_its_line_or_not(ran: Any) -> None:
+    known, _, rows = ran
+    assert [rows[one.target]["called"] for one in known] == ["bare", LINE, ""]
+    assert rows[known[1].target]["laws"]["broken"] == ["inputs-stay"]
+    assert "nothing" in rows[known[2].target]["why"]
+
+
+def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
+    known, told, rows = ran
+    text = page(told, rows, known, ())
+    assert "3 targets of 2 libraries. Called: 2 (1 by the bare name, 1 with a line); 0" in text
+    assert "1 refused." in text
+    assert "Broken: 1 not looked at. Proved of code for which it does not hold: 0." in text
+    said = (Judged(law="inputs-stay", judgement="false alarm", reason="It is said so.",
+                   library="torch"),)  # fmt: skip
+    assert "Broken: 1 false alarm." in page(told, rows, known, said)
+
+
+def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) -> None:
+    known, told, rows = ran
+    first = Target(**{**vars(known[0]), "misread": "it is no mask", "wrong": ("causal",)})
+    text = page(told, rows, (first, *known[1:]), ())
+    assert "Called: 1 (0 by the bare name, 1 with a line); 1 called in a way that is not" in text
+    assert "Proved of code for which it does not hold: 1." in text
+    assert ": it is no mask" in text
+
+
+def test_the_list_has_each_target_once_with_its_source() -> None:
+    known = targets()
+    assert len({one.target for one in known}) == len(known) >= 60
+    assert len({one.library for one in known}) >= 8
+    assert all(one.source for one in known)
+
+
+def test_the_page_is_made_of_the_results() -> None:
+    folder = Path(trial.__file__).parents[2] / "docs/zoo"
+    made = page(*read(folder / "trial.json"), targets(), judgements())
+    assert (folder / "trial.md").read_text(encoding="utf-8") == made
