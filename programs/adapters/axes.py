@@ -7,11 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["ORDERS", "PLACES", "from_order", "held", "placed", "to_order", "turning"]
+__all__ = ["from_order", "held", "placed", "to_order", "turning"]
 
-ORDERS = ("bhtd", "bthd", "btd", "td", "thd", "htd", "tbhd", "tbd")
-PLACES = ("bt", "t", "tb")
-MANY = ("abt", "bta", "at", "ta", "bat")
 
 Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
 

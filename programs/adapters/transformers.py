@@ -18,10 +18,9 @@ from typing import Any
 
 from torch import nn
 
-from .code import Code, DoesNotFit, Options
-from .sources import alike
+from .code import DoesNotFit, Options
 
-__all__ = ["attends_with", "is_config", "layer_types", "of_config", "rotary_classes",
+__all__ = ["is_config", "layer_types", "of_config", "rotary_classes",
            "small_config", "the_class"]  # fmt: skip
 
 CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
@@ -179,14 +178,3 @@ def of_config(config: Any, kind: str | None) -> type[nn.Module]:
     if not own and not named:
         raise DoesNotFit(f"{space.__name__} has no class whose name ends in {' or '.join(ends)}")
     return the_class(space.__name__, (own or named)[0].__name__)
-
-
-def attends_with(code: Code) -> Any:
-    """The rotary table that a model's attention is given, where one stands in its file."""
-    config = getattr(code.module, "config", None)
-    prefix = type(code.module).__name__
-    named = [v for k, v in code.space.items() if k.endswith("RotaryEmbedding")]
-    found = [v for v in named if inspect.isclass(v) and issubclass(v, nn.Module)]
-    near = sorted(found, key=lambda v: -alike(v.__name__, prefix))
-    return near[0](config) if near and config is not None else None
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -184,6 +185,9 @@ def set_legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
     )  # fmt: skip
     for name, function, value in places:
         module = ModuleType(f"attnproof.programs.{name}")
+        spec = find_spec(module.__name__)
+        assert spec is not None
+        module.__path__ = list(spec.submodule_search_locations or ())  # what stands in it stays
         setattr(module, function, value)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return legs
