@@ -38,7 +38,9 @@ PLAIN = {
 TOKENS = ("tokens", "value", "query")
 ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
-_BIAS = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n|1) n(?: H)?|(?:(?:1|H) )*\(h w\) \(h w\)")
+_BIAS = re.compile(
+    r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
+)
 _MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
 _ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)

@@ -107,10 +107,16 @@ def takes(
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         failed.setdefault("", f"called as {signature}, {raised(code, error)}")
         return False
-    if [tuple(one.shape) for one in found.values()] != wanted:
-        failed.setdefault("", f"called as {signature}, another shape came back")
+    came = [tuple(one.shape) for one in found.values()]
+    if came != wanted:
+        told = f"{_shapes(came)} came back, and {_shapes(wanted)} was wanted"
+        failed.setdefault("", f"called as {signature}, {told}")
         return False
     return True
+
+
+def _shapes(shapes: list[tuple[int, ...]]) -> str:
+    return ", ".join(map(str, shapes)) or "nothing"
 
 
 def _ones(shape: tuple[int, ...], kind: str) -> Tensor:

@@ -31,7 +31,7 @@ def test_every_example_of_a_declaration_is_one(text: str) -> None:
 
 
 def test_the_call_that_is_written_down_is_one(text: str) -> None:
-    (block,) = re.findall(r"```python\n(from attnproof\.numeric.*?)```", text, re.DOTALL)
+    (block,) = re.findall(r"```python\n(from attnproof\.programs.*?)```", text, re.DOTALL)
     names: dict[str, Any] = {"my_rope": lambda x, _: x, "my_shift": lambda keys, _: keys}
     exec(block, names)
     x = torch.randn(2, 3, 4, 64)

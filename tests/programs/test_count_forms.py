@@ -184,6 +184,24 @@ REFUSED: dict[str, tuple[str, Any]] = {
 }
 
 
+class Fixed(nn.Module):
+    """A table whose name says nothing, cut to as many tokens as there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(64, 16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.table[None, : x.shape[1]]
+
+
+def test_rows_of_features_are_a_table_and_no_bias() -> None:
+    assert adapted_as(Fixed).kind == "additive"
+    with pytest.raises(NoAdapter, match="no adapter fits Fixed"):
+        adapted_as(Fixed, kind="bias")
+
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_code_that_is_nearly_of_a_form_is_not_taken_for_it(case: str) -> None:
     kind, code = REFUSED[case]
