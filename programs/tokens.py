@@ -241,7 +241,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         else None
     )
     return Attention(
-        **common(code, signature, partial(_on_tokens, guessed=guessed), "; ".join(told), guessed),
+        **common(
+            _of_width(code, width), signature, partial(_on_tokens, guessed=guessed),
+            "; ".join(told), guessed,
+        ),
         layer=on,
         hide=on if on.padding else None,
         true_hides=any(role(one) == "hide" for one in on.padding),
@@ -290,11 +293,24 @@ def _no_fast_path() -> Iterator[None]:
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
     on = OnTokens(code, signature)
+    width = _width(code, on)
     return Layer(
-        **common(code, signature, partial(layer, guessed=guessed), "", guessed),
+        **common(
+            _of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed
+        ),
         call=on,
-        embed=_width(code, on),
+        embed=width,
     )
+
+
+def _of_width(code: Code, width: int) -> Code:
+    """The code; built again as it is, its width is known and no other is tried."""
+
+    def again(**settings: Any) -> Code:
+        made = code.again(**settings)
+        return made if settings else replace(made, options=replace(made.options, embed=width))
+
+    return replace(code, again=again)
 
 
 def widths_of_tokens(code: Code) -> list[int]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.exact import exact
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError, parse
 from attnproof.programs.subject import adapted_as, subject_of
@@ -230,3 +231,26 @@ def test_a_call_that_does_not_fit_is_told(name: str) -> None:
     made, line, why = REFUSED[name]
     with pytest.raises(SignatureError, match=why):
         subject_of(made, line, "attention")
+
+
+class Pixels(nn.Module):
+    """A layer of images, which holds a smaller width as well as that of its tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head_dim = 8
+        self.mix = nn.Conv2d(16, 16, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.mix(x)
+        return found
+
+
+def test_code_that_is_built_again_keeps_its_width() -> None:
+    told = adapted_as(Pixels, "x: B E 1 n -> B E 1 n", kind="attention")
+    assert isinstance(told, Attention)
+    assert told.embed == 16
+    (seen,) = exact(told, ("permutation",))
+    assert (seen.verdict, seen.why) == (
+        "not asked", "torch.convolution has no meaning in a finite field"
+    )  # fmt: skip
