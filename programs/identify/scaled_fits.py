@@ -39,7 +39,7 @@ def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[flo
     for end in range(upto, 0, -1):
         low, high = base_interval(y, off, len(y), end)
         base = simplest(math.exp(low), math.exp(high))
-        if base not in seen and len(seen) < 3:
+        if base > 1 and base not in seen and len(seen) < 3:  # of 1 nothing is a ladder
             seen.append(base)
             yield base, (math.exp(low), math.exp(high))
     for base in BASES:
