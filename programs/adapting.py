@@ -1,4 +1,4 @@
-"""From any object to a `Subject`: which adapter fits, and how the code is called."""
+"""From any object to a `Subject`: which kind of code it is, and how it is called."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def adapt(
 
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given it is
     what is declared, or what the names say, or the first whose calls work.  ``more``: the options
-    of `Options` (``order="bthd"``, ``width=64``, ``table=..``, ``arguments={..}``), and fields of
-    the subject (``axes=2``, ``shift=..``), which are set.  ``forms``: for each kind that is tried
-    what guesses its call; a subject needs none.
+    of `Options` (``width=64``, ``arguments={..}``), and fields of the subject (``axes=2``,
+    ``shift=..``), which are set.  ``forms``: for each kind that is tried what guesses its call; a
+    subject needs none.
 
     Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
     ``CodeFault`` where it does not end.

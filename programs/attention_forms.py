@@ -201,13 +201,12 @@ def _heads_fit(
 def _heads_lines(
     code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str
 ) -> Iterator[str]:
-    """What goes in, for each order of axes: the one that is told, else that of the source first."""
+    """What goes in, for each order of axes: that of the source first."""
     square = form != "of heads"
     axes = CHOICES["<one>" if square else "<q>"]
-    told = code.options.order
-    hinted = (told or order_in(code.text)).upper().replace("T", "r")
+    hinted = order_in(code.text).upper().replace("T", "r")
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
-    for q in order[:1] if told else order:
+    for q in order:
         own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
         beside = _beside(code, known, set(names.values()) | set(own), square=square)
         beside += "".join(f", {name} = {letter}" for name, letter in own.items())
@@ -461,9 +460,7 @@ def _tokens_lines(
 
 
 def _tokens_first(code: Code) -> bool:
-    """Whether tokens come before rows: said in the options, by the module, or by its source."""
-    if code.options.order:
-        return code.options.order.startswith("t")
+    """Whether tokens come before rows: said by the module, or by its source."""
     own = getattr(code.module, "batch_first", None)
     if own is not None:
         return not own

@@ -65,8 +65,7 @@ def check_code(
     ``legs`` names the ways to look: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
-    ``how`` says what is not seen otherwise: ``width=64``,
-    ``order="bthd"``, ``axes=2``, and so on.
+    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on.
 
     Raises ``ValueError`` for a law, leg, seed, dtype, device, declaration or call that there is
     not, and ``NoAdapter`` (a ``TypeError``) for what no adapter fits.

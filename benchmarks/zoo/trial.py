@@ -122,8 +122,9 @@ def _made(told: Row) -> str:
         f"Made by `{told['command']}` on {told['made']}: {versions}; attnproof "
         f"{told['attnproof']}, Python {told['python']}, {told['machine']}, {told['processors']} "
         "processors. The targets, and what their sources are, were written down before any of them "
-        "was run; none of these libraries was used while attnproof was built."
-    )
+        "was run; none of these libraries was used while attnproof was built. "
+        f"{told.get('note', '')}"
+    ).rstrip()
 
 
 def _called(one: Target, row: Row) -> str:

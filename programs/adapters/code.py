@@ -27,22 +27,16 @@ class NoSetting(TypeError):
 class Options:
     """What a user says about code that its signature does not.
 
-    ``order``: the axes of its tensors, of the letters b (rows), t (tokens), h (heads), d
-    (features): "bthd".  ``places``: those of its positions, a for axes: "bt", "t", "abt".
-    ``width``, ``heads``, ``groups``, ``embed``, ``axes``, ``most``: sizes.  ``table``: what makes
-    cos and sin.  ``arguments``: of every call; ``settings``: of the constructor.
+    ``width``, ``heads``, ``groups``, ``embed``, ``most``: sizes.  ``arguments``: of every call;
+    ``settings``: of the constructor.
     ``likely``: sizes, by name, for code that takes any: those that are declared of it.
     """
 
-    order: str = ""
-    places: str = ""
     width: int = 0
     heads: int = 0
     groups: int = 0
     embed: int = 0
-    axes: int = 0
     most: int = 0
-    table: Any = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     likely: Mapping[str, int] = field(default_factory=dict)

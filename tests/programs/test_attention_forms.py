@@ -125,8 +125,14 @@ def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:
     (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
     assert found.verdict == "not asked"
     assert "what q_mask means is not known" in found.why
-    without = examine(adapted_as(code.first_tokens, order="tbhd"), laws=["hidden-keys-do-nothing"])
+    line = "q: r B H D, k: n B H D, v: n B H D -> r B H D"
+    without = examine(adapted_as(code.first_tokens, line), laws=["hidden-keys-do-nothing"])
     assert "the code takes no mask" in without[0].why
+
+
+def test_an_order_of_axes_is_told_by_a_line_and_not_by_a_word() -> None:
+    with pytest.raises(TypeError, match=r"attention code has no order; it has .*; options are"):
+        adapted_as(plain, order="tbhd")
 
 
 def test_what_is_declared_causal_is_called_so() -> None:
