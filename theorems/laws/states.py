@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -76,18 +77,6 @@ def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     return each_alone(f.turn, [x, p], [y, o])
 
 
-@ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")
-def running_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
-    return each_alone(f.running, [x], [y])
-
-
-@ROWS_APART.of("attention", "layer", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
-def layer_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
-    return each_alone(f.layer, [x], [y])
-
-
 @ROWS_APART.of(
     "attention", "attend", names=APART, sizes=ROWS, q=QUERIES, k=KEYS, v=KEYS, q2="real A H r D",
     k2="real A G n D", v2="real A G n D",
@@ -97,16 +86,20 @@ def attend_rows_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any)
     return each_alone(f.attend, [q, k, v], [q2, k2, v2])
 
 
-@ROWS_APART.of("layer", "call", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
-def call_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
-    return each_alone(f.call, [x], [y])
+def _of_one(call: str) -> Callable[..., Sides]:
+    """The same of a call that is given one array."""
+
+    def rows_apart(f: Any, x: Any, y: Any) -> Sides:
+        return each_alone(getattr(f, call), [x], [y])
+
+    return rows_apart
 
 
-@ROWS_APART.of("additive", "added", names=APART, sizes=ROWS, x=TOKENS, y="real A n E")
-def added_rows_apart(f: Any, x: Any, y: Any) -> Sides:
-    """The rows of a batch are what those before and those after any cut are alone."""
-    return each_alone(f.added, [x], [y])
+ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")(
+    _of_one("running")
+)
+for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "added")):
+    ROWS_APART.of(_kind, _call, names=APART, sizes=ROWS, x=TOKENS, y="real A n E")(_of_one(_call))
 
 
 @STEP_BY_STEP.of(
