@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import signal
 import threading
 import time
@@ -100,6 +101,10 @@ def seeded(seed: int) -> None:
 class _TooLong(BaseException):
     """Raised by the clock; no ``except Exception`` of the code under test catches it."""
 
+    def __init__(self, limit: _Limit) -> None:
+        super().__init__()
+        self.limit = limit
+
 
 def shapes(*values: Any) -> str:
     """The shapes and dtypes of arguments, as a reader would write them.
@@ -120,40 +125,96 @@ def _shape(value: Any) -> str:
     return text if len(text) <= 40 else f"{type(value).__name__}"
 
 
+IDLE = 10  # times the limit that may pass by the clock, for code that waits or shares the machine
+
+
+class _Limit:
+    """Seconds of the processor that a block may take, and by the clock so many times more."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.rung = False
+        self._start, self._worked = time.monotonic(), time.process_time()
+
+    def left(self) -> float:
+        if self.rung:  # what ends the block is not ended itself
+            return math.inf
+        worked = time.process_time() - self._worked
+        passed = time.monotonic() - self._start
+        return min(self.seconds - worked, IDLE * self.seconds - passed)
+
+
+class _Clock:
+    """The one alarm of Python, shared by the limits inside one another."""
+
+    def __init__(self) -> None:
+        self._limits: list[_Limit] = []
+        self._others: Any = None  # who had the alarm before, and when it was to ring
+        self._rings = 0.0
+
+    def enter(self, limit: _Limit) -> None:
+        if not self._limits:
+            self._others = signal.signal(signal.SIGALRM, self._look)
+            waits, _ = signal.getitimer(signal.ITIMER_REAL)
+            self._rings = time.monotonic() + waits if waits > 0 else math.inf
+        self._limits.append(limit)
+        self._set()
+
+    def leave(self, limit: _Limit) -> None:
+        self._limits.remove(limit)
+        if not self._limits:
+            signal.signal(signal.SIGALRM, self._others)
+        self._set()
+
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        if time.monotonic() >= self._rings:
+            self._rings = math.inf
+            self._set()
+            if callable(self._others):
+                self._others(number, frame)
+        for limit in self._limits:
+            if limit.left() <= 0:
+                limit.rung = True
+                raise _TooLong(limit)
+        self._set()
+
+    def _set(self) -> None:
+        ways = [limit.left() for limit in self._limits]
+        ways.append(self._rings - time.monotonic())
+        next_look = min(ways)
+        signal.setitimer(signal.ITIMER_REAL, max(next_look, 1e-3) if next_look < math.inf else 0)
+
+
+_CLOCK = _Clock()
+
+
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Stop Python code after so many seconds of the clock, with ``CodeFault``.
+    """Stop Python code after so many seconds of the processor, with ``CodeFault``.
 
-    The alarm reaches Python code in the main thread; one long call into C ends first.  Elsewhere,
-    and for 0 seconds, there is no limit.  A limit inside a limit gives the outer one back.
+    Code that waits is stopped after ten times as many by the clock: how busy a machine is does
+    not decide what is said of the code.  The alarm reaches Python code in the main thread; one
+    long call into C ends first.  Elsewhere, and for 0 seconds, there is no limit.  Of limits
+    inside one another the first that is reached ends its own block.
     """
     main = threading.current_thread() is threading.main_thread()
     if seconds <= 0 or not main or not hasattr(signal, "setitimer"):
         yield
         return
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise _TooLong
-
-    start = time.monotonic()
-    before = signal.signal(signal.SIGALRM, stop)
-    left, _ = signal.getitimer(signal.ITIMER_REAL)
-    signal.setitimer(signal.ITIMER_REAL, min(seconds, left) if left > 0 else seconds)
+    limit = _Limit(seconds)
+    _CLOCK.enter(limit)
     try:
         yield
-    except _TooLong:
+    except _TooLong as error:
+        if error.limit is not limit:
+            raise
         raise CodeFault(
             "time",
             f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
             "look for a loop over positions that can be one operation on tensors.",
         ) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if left > 0:
-            signal.setitimer(
-                signal.ITIMER_REAL, max(left - (time.monotonic() - start), 1e-3)
-            )
+        _CLOCK.leave(limit)
 
 
 def guarded(
@@ -195,6 +256,8 @@ def guarded(
     except CodeFault as error:
         raise fault(error.what, str(error)) from None
     except KeyboardInterrupt:
+        raise
+    except _TooLong:
         raise
     except BaseException as error:
         raise fault(*_raised(error)) from error

@@ -131,9 +131,53 @@ def test_a_longer_limit_inside_neither_ends_nor_outlasts_the_outer_one() -> None
             assert signal.getitimer(signal.ITIMER_REAL)[0] <= 20
         assert 10 < signal.getitimer(signal.ITIMER_REAL)[0] <= 20
     start = time.perf_counter()
-    with pytest.raises(CodeFault, match="did not end"), limited(0.2), limited(60):
+    with pytest.raises(CodeFault, match=r"within 0\.2 s"), limited(0.2), limited(60):
         time.sleep(30)
     assert time.perf_counter() - start < 10
+
+
+def test_a_call_in_a_limit_is_not_blamed_for_the_time_of_the_whole() -> None:
+    def waits(_: Tensor) -> None:
+        time.sleep(30)
+
+    with pytest.raises(CodeFault, match=r"within 0\.2 s") as found, limited(0.2):
+        guarded(waits, torch.zeros(1), seconds=60)
+    assert "waits" not in str(found.value)
+
+
+def test_the_time_of_other_processes_is_not_counted() -> None:
+    with limited(0.2):
+        time.sleep(0.5)
+
+
+def test_work_is_counted_as_it_is_done() -> None:
+    start = time.process_time()
+
+    def work(_: Tensor) -> None:
+        while time.process_time() - start < 5:
+            pass
+
+    faulty("time", work, torch.zeros(1), seconds=0.1)
+    assert 0.1 <= time.process_time() - start < 1
+
+
+def test_an_alarm_of_others_rings_in_time_and_stays_theirs() -> None:
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(time.perf_counter()))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with limited(60):
+            time.sleep(0.4)
+            assert len(heard) == 1
+        time.sleep(0.1)
+        assert len(heard) == 1
+        signal.setitimer(signal.ITIMER_REAL, 30)
+        with limited(0.1):
+            pass
+        assert 20 < signal.getitimer(signal.ITIMER_REAL)[0] <= 30
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_in_another_thread_there_is_no_limit() -> None:
