@@ -108,8 +108,10 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
     import torch
 
+    from attnproof.programs.draw import Draw
+    from attnproof.programs.measure.base import FINITE
+
     from ..numeric.devices import chosen
-    from ..programs.measure.base import FINITE, Draw
     from ..programs.measure.examine import examine
     from ..programs.settings import given_back
 
@@ -186,10 +188,11 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     """What the code is, and what is unusual of that beside what it says of itself."""
     import torch
 
+    from attnproof.programs.draw import Draw
+
     from ..numeric.devices import chosen
     from ..programs.identify import identify
     from ..programs.identify.remarks import remarks_on
-    from ..programs.measure.base import Draw
 
     tell({"event": "begins", "leg": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
+from ..draw import Draw
 from ..identity import Identity, Part
-from ..measure.base import Draw
 from ..subjects import Additive
 from .fitting import fit
 from .following import Followed, follow

@@ -15,11 +15,11 @@ from attnproof.theorems.laws import Formula
 
 from ..asked import NO_MASK, declared_of, not_asked
 from ..declared import DeclaredAttention
-from ..measure.attention_tolerance import allowance
-from ..measure.attention_weights import no_multiple, no_order, no_softmax
-from ..measure.base import Draw
-from ..measure.rotary_matrices import order_of
+from ..draw import Draw
+from ..response import allowance
+from ..rotary_matrices import order_of
 from ..subjects import Bias, Rotary, Subject
+from .softmax import no_multiple, no_order, no_softmax
 
 __all__ = ["channel_order", "no_formula", "plain_of"]
 

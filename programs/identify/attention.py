@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
+from ..calling import evaluating
+from ..draw import Draw
 from ..identity import Identity, Part
-from ..measure.attention_tolerance import Recorder
-from ..measure.base import Draw
+from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
 from .capped import Cap, cap_of
@@ -21,7 +22,7 @@ from .influence import layer_parts
 from .masks_taken import mask_parts
 from .plain_numbers import told
 from .visible import ALIGNED, Pattern, pattern, read_on
-from .weights import Scale, evaluating, groups_of, scale_of, weights_of
+from .weights import Scale, groups_of, scale_of, weights_of
 
 __all__ = ["identify_attention"]
 
@@ -31,7 +32,7 @@ QUICK = 0.05  # seconds that the small one may take
 
 def identify_attention(code: Attention, draw: Draw) -> Identity:
     """Read weights with values of one key each; a layer that takes tokens only, by influence."""
-    with torch.no_grad(), evaluating(code.module):
+    with torch.no_grad(), evaluating(code):
         if code.attend is None:
             return Identity("attention", tuple(layer_parts(code, draw)))
         again = _repeats(code, draw)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from ..draw import Draw
 from ..identity import Identity, Part
-from ..measure.base import Draw
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of, t5_bucket
 from .plain_numbers import told

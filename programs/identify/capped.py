@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..measure.base import Draw
+from ..draw import Draw
 from ..subjects import Attention
 from .plain_numbers import simplest
 from .weights import centred, weights_of

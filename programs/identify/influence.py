@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..arranging import arranged
+from ..draw import Draw
 from ..identity import Part
-from ..measure.attention_tolerance import Unsteady
-from ..measure.base import Draw
-from ..measure.scene import Scene, arranged
+from ..response import Unsteady, allowance
 from ..subjects import Attention
 from .visible import Pattern, pattern
 
@@ -106,14 +106,16 @@ def _absolute(code: Attention, draw: Draw) -> Part:
     for dtype in dict.fromkeys((torch.float64, draw.dtype)):
         try:
             with arranged(code, dtype) as floor:
-                scene, x = Scene(code, draw.cast(dtype), floor), x.to(dtype)
+                own, x = draw.cast(dtype), x.to(dtype)
                 if placed is not None:
-                    plain = scene.allow(lambda x: placed(x, 0), x)
+                    plain = allowance(lambda x: placed(x, 0), x, draw=own, floor=floor)
                     here = placed(x, SHIFT)
                 else:
                     assert hide is not None  # who calls has seen it
                     keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
-                    plain = scene.allow(lambda x, keep=keep: hide(x, keep), x)
+                    plain = allowance(
+                        lambda x, keep=keep: hide(x, keep), x, draw=own, floor=floor
+                    )
                     more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
                     keep = torch.cat((~keep[:, :SHIFT], keep), 1)
                     here = hide(more, keep)[:, SHIFT:]
@@ -152,7 +154,7 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
             if one.dim() > 1:
                 one.data = one.data * (factor / before)
         before = factor
-        plain = Scene(code, draw, floor).allow(layer, factor * x)
+        plain = allowance(layer, factor * x, draw=draw, floor=floor)
         off = float((layer(factor * x[:, order])[:, -1] - plain.output[:, -1]).abs().max())
         times = f", at {factor:g} times the weights and tokens" if factor > 1 else ""
         if not math.isfinite(off):

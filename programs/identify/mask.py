@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..draw import Draw
 from ..identity import Identity, Part
-from ..measure.base import Draw
 from ..subjects import Mask
 from .plain_numbers import told
 from .visible import ALIGNED, pattern, read_on

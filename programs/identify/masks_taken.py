@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
+from ..draw import Draw
 from ..identity import Part
-from ..measure.base import Draw
 from ..subjects import Attention
 from .weights import weights_of
 

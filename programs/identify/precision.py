@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.rotary_precision.extraction import places
+from ..draw import Draw
 from ..identity import Part
-from ..measure.base import Draw
 from ..subjects import Rotary
 from .axes import Ladders
 from .dynamic import Dynamic

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
 from ...numeric.rotary_precision.extraction import places
+from ..draw import Draw
 from ..identity import Identity, Part
-from ..measure.base import Draw
-from ..measure.rotary_matrices import may_be_faster, speeds
+from ..rotary_matrices import may_be_faster, speeds
 from ..subjects import Rotary
 from .answers import about_rotate_half
 from .axes import Ladders, ladders

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...numeric.rotary_precision.bound import bound_of
 from ...numeric.rotary_precision.formats import Format
-from ..measure.base import Draw
+from ..draw import Draw
 from ..subjects import Rotary
 
 __all__ = ["Blocks", "Images", "images", "layout_name", "reading_error", "stored_in", "table_pairs"]

@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
-from ..measure.base import Draw
+from ..draw import Draw
 from ..subjects import Attention
 from .plain_numbers import simplest, told
 
-__all__ = ["Scale", "centred", "evaluating", "groups_of", "scale_of", "weights_of"]
+__all__ = ["Scale", "centred", "groups_of", "read_weights", "scale_of", "weights_of"]
 
 
-@contextmanager
-def evaluating(module: nn.Module | None) -> Iterator[None]:
-    """The module in evaluation; afterwards each part of it is as it was."""
-    before = {} if module is None else {one: one.training for one in module.modules()}
-    try:
-        if module is not None:
-            module.eval()
-        yield
-    finally:
-        for one, was in before.items():
-            one.training = was
+def read_weights(
+    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call."""
+    keys, width = key.shape[-2], key.shape[-1]
+    read = []
+    for start in range(0, keys, width):
+        value = torch.zeros_like(key)
+        some = min(width, keys - start)
+        for n in range(some):
+            value[..., start + n, n] = 1
+        read.append(attend(query, key, value, mask)[..., :some])
+    return torch.cat(read, -1)
 
 
 def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
-    """(B, H, T, D), (B, G, S, D) -> the weight of each key in each output, (B, H, T, S), float64.
-
-    As values get a 1 in a feature of their own, as many keys as there are features at once.
-    """
+    """The weights of code (B, H, T, S) in float64, see :func:`read_weights`."""
     assert code.attend is not None  # who calls has seen it
-    S, D = k.shape[-2], q.shape[-1]
-    found = []
-    for start in range(0, S, D):
-        upto = min(D, S - start)
-        v = torch.zeros_like(k)
-        v[..., start + torch.arange(upto), torch.arange(upto)] = 1
-        found.append(code.attend(q, k, v, mask)[..., :upto].double().cpu())
-    return torch.cat(found, dim=-1)
+    return read_weights(code.attend, q, k, mask).double().cpu()
 
 
 def groups_of(code: Attention, draw: Draw) -> list[int] | None:

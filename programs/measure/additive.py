@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..calling import calm, evaluating, plain
+from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
+from ..rotary_matrices import FASTEST
 from ..subjects import Additive
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import calm, evaluating, plain
-from .rotary_matrices import FASTEST
-from .tolerance import Rounding, ladder_error, rounding_of
+from ..tolerance import Rounding, ladder_error, rounding_of
+from .base import Outcome, broken, held, not_asked, probe, undecided
 
 __all__ = ["table_of"]
 

@@ -10,20 +10,13 @@ from dataclasses import replace
 
 import torch
 
+from ..identify.softmax import no_softmax, weights_are
+from ..identify.weights import read_weights
+from ..response import gap
 from ..subjects import Attention
 from .attention_lines import on_a_line
-from .attention_tolerance import gap
-from .attention_weights import no_softmax, weights_are
 from .base import Outcome, not_asked, probe, undecided
-from .influence import (
-    attend_sizes,
-    influences,
-    inputs,
-    layer_sizes,
-    named,
-    read_weights,
-    told_matrix,
-)
+from .influence import attend_sizes, influences, inputs, layer_sizes, named, told_matrix
 from .scene import Scene, in_formats
 
 __all__: list[str] = []

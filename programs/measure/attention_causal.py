@@ -8,14 +8,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from ..arranging import arranged, modules_of
 from ..finite import finite_gradients
+from ..response import Unsteady
 from ..subjects import Attention
 from .attention_fills import read_through
 from .attention_masks import embed_of, tokens_reached, weights_seen, wrongly
-from .attention_tolerance import Unsteady
 from .base import Outcome, held, probe, undecided
 from .influence import attend_sizes, layer_sizes
-from .scene import Scene, arranged, in_formats, modules_of
+from .scene import Scene, in_formats
 
 __all__: list[str] = []
 

@@ -8,11 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..arranging import arranged, modules_of
+from ..draw import Draw
 from ..finding import Seen
+from ..response import gap
 from ..subjects import Attention
-from .attention_tolerance import gap
-from .base import Draw, Outcome, held, not_asked, probe
-from .scene import Scene, arranged, modules_of
+from .base import Outcome, held, not_asked, probe
+from .scene import Scene
 
 __all__: list[str] = []
 

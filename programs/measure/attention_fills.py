@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .attention_tolerance import unit_of
+from ..response import unit_of
 from .influence import attend_sizes, inputs
 from .scene import Scene
 

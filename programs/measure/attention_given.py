@@ -6,10 +6,11 @@ import math
 
 import torch
 
+from ..identify.softmax import OWN, weights_are
+from ..identify.weights import read_weights
 from .attention_hidden import random_mask
-from .attention_weights import OWN, weights_are
 from .base import Outcome, not_asked, probe
-from .influence import attend_sizes, inputs, layer_sizes, named, read_weights, told_matrix
+from .influence import attend_sizes, inputs, layer_sizes, named, told_matrix
 from .scene import Scene, in_formats
 
 __all__: list[str] = []

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..response import gap
 from .attention_fills import COUNT, read_through
-from .attention_tolerance import gap
 from .base import Outcome, held, not_asked, probe
 from .influence import Sizes, attend_sizes, inputs, layer_sizes, named, visible
 from .scene import Scene, in_formats

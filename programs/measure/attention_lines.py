@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ..finding import Seen
-from .attention_tolerance import gap
+from ..response import gap
 from .base import Outcome, broken, held, not_asked, undecided
 from .scene import Scene
 

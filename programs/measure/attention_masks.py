@@ -13,15 +13,9 @@ from torch import Tensor
 
 from ..declared import DeclaredAttention
 from ..finding import Seen
+from ..identify.weights import read_weights
 from .base import Outcome, held, not_asked, probe, undecided
-from .influence import (
-    attend_sizes,
-    influences,
-    inputs,
-    read_weights,
-    told_matrix,
-    visible,
-)
+from .influence import attend_sizes, influences, inputs, told_matrix, visible
 from .scene import Scene, in_formats
 
 __all__ = ["embed_of", "tokens_reached", "weights_seen", "wrongly"]

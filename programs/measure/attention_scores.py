@@ -8,10 +8,11 @@ from dataclasses import replace
 import torch
 
 from ..finding import Seen
+from ..identify.weights import read_weights
+from ..response import gap
 from .attention_projected import projected
-from .attention_tolerance import gap
 from .base import Outcome, held, not_asked, probe, undecided
-from .influence import attend_sizes, inputs, named, read_weights
+from .influence import attend_sizes, inputs, named
 from .scene import Scene, in_formats
 
 __all__: list[str] = []

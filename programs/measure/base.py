@@ -4,59 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attnproof.theorems.laws import LAWS
 
 from ..asked import not_asked as not_asked_of
+from ..draw import Draw
 from ..finding import NOT_MEASURED, Finding, Seen
 from ..finite import NotFinite, watching
 from ..running import fault_in
 from ..subjects import Subject
 
-__all__ = ["PROBES", "Draw", "Outcome", "Probe", "broken", "held", "not_asked", "probe",
+__all__ = ["PROBES", "Outcome", "Probe", "broken", "held", "not_asked", "probe",
            "run_probe", "undecided"]  # fmt: skip
 
 
 FINITE = "finite"  # the law that ordinary inputs give finite numbers
-
-
-@dataclass(frozen=True)
-class Draw:
-    """Where inputs come from: a seed, a dtype, a device.
-
-    >>> Draw(seed=3).normal(2, 2).shape
-    torch.Size([2, 2])
-    """
-
-    seed: int = 0
-    dtype: torch.dtype = torch.float32
-    device: str = "cpu"
-
-    def generator(self, salt: int = 0) -> torch.Generator:
-        """A generator of its own, so that no call disturbs another."""
-        return torch.Generator().manual_seed(self.seed * 1_000_003 + salt)
-
-    def normal(self, *shape: int, salt: int = 0) -> Tensor:
-        """Independent standard normal numbers."""
-        drawn = torch.randn(*shape, generator=self.generator(salt), dtype=torch.float64)
-        return drawn.to(self.dtype).to(self.device)
-
-    def permutation(self, n: int, salt: int = 0) -> Tensor:
-        """A permutation of 0..n-1 that is not the identity for n > 1."""
-        order = torch.randperm(n, generator=self.generator(salt))
-        if n > 1 and bool((order == torch.arange(n)).all()):
-            order = order.roll(1)
-        return order.to(self.device)
-
-    def cast(self, dtype: torch.dtype) -> Draw:
-        """The same seed in another dtype."""
-        return replace(self, dtype=dtype)
 
 
 @dataclass(frozen=True)

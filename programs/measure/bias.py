@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
+from ..draw import Draw
 from ..finding import Seen
 from ..identify.offsets import by_offset, heads_of, published_slopes, slopes_of, t5_bucket
 from ..identify.windows import coordinates, offsets_in, shared
 from ..subjects import Bias
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
+from .base import Outcome, broken, held, not_asked, probe, undecided
 
 __all__ = ["buckets", "last_rows", "offset_only", "own_index", "slopes"]
 

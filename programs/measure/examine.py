@@ -8,9 +8,10 @@ from importlib import import_module
 from attnproof.theorems.laws import laws_of
 
 from ...numeric.rotary_precision.survey import one_thread
+from ..draw import Draw
 from ..finding import Finding
 from ..subjects import Subject
-from .base import PROBES, Draw, run_probe
+from .base import PROBES, run_probe
 
 __all__ = ["examine"]
 

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..calling import calm, evaluating
+from ..draw import Draw
 from ..finite import finite_gradients
 from ..subjects import Subject
-from .base import FINITE, Draw, Outcome, held, probe
-from .calling import calm, evaluating
+from .base import FINITE, Outcome, held, probe
 from .state_calls import Inputs, ways_of
 from .states import formatted
 

@@ -15,7 +15,7 @@ from ..declared import DeclaredAttention
 from ..subjects import Attention
 from .scene import Scene
 
-__all__ = ["Sizes", "attend_sizes", "influences", "inputs", "layer_sizes", "named", "read_weights",
+__all__ = ["Sizes", "attend_sizes", "influences", "inputs", "layer_sizes", "named",
            "told_matrix", "visible"]  # fmt: skip
 
 Sizes = tuple[int, int, int, int, int, int]  # B, T, S, H, G, D
@@ -103,21 +103,6 @@ def inputs(scene: Scene, sizes: Sizes, salt: int = 0) -> tuple[Tensor, Tensor, T
     draw = scene.draw
     return (draw.normal(b, h, t, d, salt=salt + 1), draw.normal(b, g, s, d, salt=salt + 2),
             draw.normal(b, g, s, d, salt=salt + 3))  # fmt: skip
-
-
-def read_weights(
-    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None
-) -> Tensor:
-    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call."""
-    keys, width = key.shape[-2], key.shape[-1]
-    read = []
-    for start in range(0, keys, width):
-        value = torch.zeros_like(key)
-        some = min(width, keys - start)
-        for n in range(some):
-            value[..., start + n, n] = 1
-        read.append(attend(query, key, value, mask)[..., :some])
-    return torch.cat(read, -1)
 
 
 def influences(

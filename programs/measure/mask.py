@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from ..declared import DeclaredAttention
+from ..draw import Draw
 from ..subjects import Mask
 from .attention_fills import BEYOND, fill_told
 from .attention_masks import wrongly
-from .base import Draw, Outcome, held, not_asked, probe, undecided
+from .base import Outcome, held, not_asked, probe, undecided
 from .influence import visible
 
 __all__ = ["sees"]

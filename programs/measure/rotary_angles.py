@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
+from ..calling import evaluating, fresh
+from ..draw import Draw
 from ..finding import Seen
+from ..rotary_matrices import fastest, matrices, moved, point, reach_of, told
 from ..subjects import Rotary
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import evaluating, fresh
-from .rotary_matrices import fastest, matrices, moved, point, reach_of, told
+from ..tolerance import ladder_error, rounding_of
+from .base import Outcome, broken, held, not_asked, probe, undecided
 from .rotary_reading import Read, read, seen
-from .tolerance import ladder_error, rounding_of
 
 __all__ = ["cast"]
 

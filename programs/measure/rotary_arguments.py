@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from ..calling import evaluating, fresh
 from ..declared import DeclaredRotary
+from ..draw import Draw
 from ..finding import Seen
+from ..rotary_matrices import unit_words
 from ..subjects import Rotary
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import evaluating, fresh
+from .base import Outcome, broken, held, not_asked, probe, undecided
 from .rotary_declared import compare_ladder
-from .rotary_matrices import unit_words
 from .rotary_reading import Matrices, Read, read, seen
 
 __all__: list[str] = []

@@ -8,14 +8,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ..calling import evaluating
 from ..declared import DeclaredRotary
+from ..draw import Draw
 from ..finding import Seen
+from ..rotary_matrices import REORDERED, unit_words
 from ..subjects import Rotary
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import evaluating
-from .rotary_matrices import REORDERED, unit_words
+from ..tolerance import ladder_error
+from .base import Outcome, broken, held, not_asked, probe, undecided
 from .rotary_reading import Matrices, Read, block_of, ladders_of, leak, pairings, read, seen
-from .tolerance import ladder_error
 
 __all__ = ["compare_ladder", "mismatch"]
 

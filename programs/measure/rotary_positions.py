@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..calling import evaluating, plain
+from ..draw import Draw
 from ..finding import Seen
+from ..rotary_matrices import matrices, moved, point, reach_of, rotate_at, rounding_for, told
 from ..subjects import Rotary
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import evaluating, plain
-from .rotary_matrices import matrices, moved, point, reach_of, rotate_at, rounding_for, told
+from .base import Outcome, broken, held, not_asked, probe, undecided
 
 __all__: list[str] = []
 

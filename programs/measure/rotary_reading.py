@@ -17,11 +17,11 @@ from ...numeric.rotary_precision.extraction import (
     turned_units,
 )
 from ..declared import DeclaredRotary
+from ..draw import Draw
 from ..identify import scalings
+from ..rotary_matrices import matrices, order_of, point, reach_of, speeds
 from ..subjects import Rotary
-from .base import Draw
-from .rotary_matrices import matrices, order_of, point, reach_of, speeds
-from .tolerance import Rounding, rounding_of
+from ..tolerance import Rounding, rounding_of
 
 __all__ = ["Matrices", "Read", "block_of", "ladders_of", "leak", "pairings", "read", "seen"]
 

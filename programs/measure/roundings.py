@@ -2,8 +2,8 @@
 
 A law is evaluated on what these calls give, in float64; so its two sides carry bounds that follow
 from those of the calls: of rotary code derived from its format and its positions
-(:mod:`.tolerance`), of attention and layers measured by their response
-(:mod:`.attention_tolerance`), of tables and biases from their entries.
+(:mod:`..tolerance`), of attention and layers measured by their response
+(:mod:`..response`), of tables and biases from their entries.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from torch import Tensor
 from ...numeric.arithmetic import Arithmetic
 from ...numeric.profile import profile_of, unit_roundoff
 from ...numeric.rounded import Rounded
+from ..calling import calm
+from ..draw import Draw
+from ..response import Allowed, allowance
+from ..rotary_matrices import fastest, rounding_for
 from ..subjects import Additive, Rotary
-from .attention_tolerance import Allowed, allowance
-from .base import Draw
-from .calling import calm
-from .rotary_matrices import fastest, rounding_for
-from .tolerance import STEPS, Rounding, rounding_of
+from ..tolerance import STEPS, Rounding, rounding_of
 
 __all__ = ["FedInPieces", "Roundings", "exact"]
 

@@ -7,22 +7,23 @@ draw.  Whatever a look changed about the module is put back: formats, attributes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ..arranging import arranged
 from ..declared import DeclaredAttention
+from ..draw import Draw
 from ..finding import Seen
+from ..response import Allowed, Unsteady, allowance, gap
 from ..subjects import Attention, Layer
-from .attention_tolerance import Allowed, Unsteady, allowance, gap, unit_of
-from .base import Draw, Look, Outcome, broken, held, undecided
+from .base import Look, Outcome, broken, held, undecided
 
-__all__ = ["Scene", "arranged", "in_formats"]
+__all__ = ["Scene", "in_formats"]
 
 LOW = (torch.float16, torch.bfloat16)
 SMALL = 48  # numbers of a tensor that a witness still shows whole
@@ -111,65 +112,6 @@ def _worst(here: Tensor, there: Tensor) -> tuple[int, ...] | None:
     apart = (here.double() - there.double()).abs()
     flat = int(apart.nan_to_num(nan=torch.inf).reshape(-1).argmax())
     return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), here.shape))
-
-
-def modules_of(subject: Any) -> list[nn.Module]:
-    """Every module behind the code."""
-    return list(subject.module.modules()) if subject.module is not None else []
-
-
-def _parameters(module: nn.Module) -> dict[str, Any]:
-    inside: dict[str, Any] = module.__dict__["_parameters"]
-    return inside
-
-
-def _buffers(module: nn.Module) -> dict[str, Any]:
-    inside: dict[str, Any] = module.__dict__["_buffers"]
-    return inside
-
-
-@contextmanager
-def arranged(
-    subject: Any, dtype: torch.dtype | None = None, train: bool = False
-) -> Iterator[float]:
-    """The module in evaluation (or training) and in a format; yields the unit of its tables.
-
-    Numbers that nobody trains (buffers, frozen parameters) may be tables that were rounded when
-    they were made: cast to a finer format they stay as coarse as they were.
-    """
-    modules = modules_of(subject)
-    kept = [(m, dict(m.__dict__), dict(_parameters(m)), dict(_buffers(m))) for m in modules]
-    numbers = [(t, t.data) for m in modules for t in _parameters(m).values() if t is not None]
-    counted = [(t, t.clone()) for m in modules for t in _buffers(m).values() if t is not None]
-    tables = [t for m in modules for t in _buffers(m).values() if t is not None]
-    tables += [p for m in modules for p in _parameters(m).values()
-               if p is not None and not p.requires_grad]  # fmt: skip
-    floor = max((unit_of(t.dtype) for t in tables if t.is_floating_point() or t.is_complex()),
-                default=0.0)  # fmt: skip
-    try:
-        for m in modules:
-            m.training = train
-            if dtype is not None:
-                for parameter in _parameters(m).values():
-                    if parameter is not None and parameter.is_floating_point():
-                        parameter.data = parameter.data.to(dtype)
-                for name, buffer in _buffers(m).items():
-                    if buffer is not None and buffer.is_floating_point():
-                        _buffers(m)[name] = buffer.to(dtype)
-        yield floor
-    finally:
-        for parameter, data in numbers:
-            parameter.data = data
-        for buffer, values in counted:
-            if not torch.equal(buffer, values):
-                buffer.copy_(values)
-        for m, attributes, parameters, buffers in kept:
-            m.__dict__.clear()
-            m.__dict__.update(attributes)
-            _parameters(m).clear()
-            _parameters(m).update(parameters)
-            _buffers(m).clear()
-            _buffers(m).update(buffers)
 
 
 def in_formats(look: Callable[[Scene], Outcome]) -> Look:

@@ -21,14 +21,13 @@ from attnproof.theorems.laws.inputs import OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
 from ..asked import declared_of
+from ..calling import evaluating, plain
+from ..draw import Draw
 from ..finding import Seen
 from ..identify.asked import channel_order, no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
-from ..subjects import Additive, Attention, Layer, Rotary, Subject
-from .attention_tolerance import Unsteady
-from .base import Draw, Outcome, broken, held, not_asked, probe, undecided
-from .calling import evaluating, plain
-from .rotary_matrices import (
+from ..response import Unsteady
+from ..rotary_matrices import (
     FASTEST,
     REORDERED,
     Reach,
@@ -40,6 +39,8 @@ from .rotary_matrices import (
     rounding_for,
     unit_words,
 )
+from ..subjects import Additive, Attention, Layer, Rotary, Subject
+from .base import Outcome, broken, held, not_asked, probe, undecided
 from .roundings import FedInPieces, Roundings, exact
 from .scene import Scene, in_formats
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..calling import calm, plain
+from ..draw import Draw
+from ..response import Recorder, unit_of
+from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
-from .attention_tolerance import Recorder, unit_of
-from .base import Draw
-from .calling import calm, plain
-from .rotary_matrices import point, tensor_of
-from .tolerance import STEPS, rounding_of, sums
+from ..tolerance import STEPS, rounding_of, sums
 
 __all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "unsteady", "watched",
            "ways_of"]  # fmt: skip

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..calling import calm, evaluating, fresh
+from ..draw import Draw
 from ..finding import Seen
 from ..subjects import Attention, Bias, Layer, Mask, Subject
-from .base import Draw, Look, Outcome, broken, held, not_asked, probe, undecided
-from .calling import calm, evaluating, fresh
+from .base import Look, Outcome, broken, held, not_asked, probe, undecided
 from .scene import Scene, in_formats
 from .state_calls import Inputs, Way, allowed_of, differ, shown, unsteady, watched, ways_of
 

@@ -13,7 +13,7 @@ from time import perf_counter
 
 import torch
 
-from attnproof.programs.measure.base import Draw
+from attnproof.programs.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Subject
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Subject
 

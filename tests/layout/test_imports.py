@@ -35,6 +35,14 @@ ALLOWED = {
     },
 }  # fmt: skip
 
+# Parts of programs, and the parts that they may not import: what they share stands beside them.
+METHODS = ("prove", "exact", "measure")
+APART = {
+    **{one: {other for other in METHODS if other != one} for one in METHODS},
+    "identify": set(METHODS),
+    "": {*METHODS, "identify"},
+}
+
 
 def module_of(path: Path, root: Path) -> str:
     """The name a file is imported by."""
@@ -78,6 +86,23 @@ def wrong_way(text: str, module: str, *, package: bool = False) -> list[str]:
     ]
 
 
+def part_of(module: str) -> str | None:
+    """The part of programs that a module is of, "" beside them all; None elsewhere."""
+    parts = module.split(".")
+    if parts[:2] != [FRONT, "programs"]:
+        return None
+    return parts[2] if parts[2:3] and parts[2] in APART else ""
+
+
+def crossing(text: str, module: str, *, package: bool = False) -> list[str]:
+    """The imports of a file of programs by which one method would know another."""
+    part = part_of(module)
+    if part is None:
+        return []
+    names = imported(text, module, package=package)
+    return [name for name in names if part_of(name) in APART[part]]
+
+
 def _within(name: str, allowed: set[str]) -> bool:
     return any(name == one or name.startswith(one + ".") for one in allowed)
 
@@ -95,6 +120,33 @@ def test_imports_run_one_way(root: Path) -> None:
                                package=path.name == "__init__.py"))
     }  # fmt: skip
     assert not found
+
+
+def test_methods_do_not_know_each_other(root: Path) -> None:
+    found = {
+        str(path.relative_to(root)): wrong
+        for path in sorted((root / "programs").rglob("*.py"))
+        if (wrong := crossing(path.read_text(encoding="utf-8"), module_of(path, root),
+                              package=path.name == "__init__.py"))
+    }  # fmt: skip
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "wrong"),
+    [
+        ("from ..measure.base import Probe", "attnproof.programs.identify.asked", True),
+        ("from ..exact import exact", "attnproof.programs.prove.gate", True),
+        ("def f():\n    from ..prove import prove", "attnproof.programs.measure.base", True),
+        ("from .measure.base import Probe", "attnproof.programs.asked", True),
+        ("from .identify import identify", "attnproof.programs.asked", True),
+        ("from ..identify.asked import no_formula", "attnproof.programs.exact.laws", False),
+        ("from ..draw import Draw", "attnproof.programs.identify.asked", False),
+        ("from ..programs.measure.base import FINITE", "attnproof.real_code.checking", False),
+    ],
+)
+def test_a_crossing_import_is_caught(text: str, module: str, wrong: bool) -> None:
+    assert bool(crossing(text, module)) == wrong
 
 
 @pytest.mark.parametrize(

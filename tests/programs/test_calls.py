@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from attnproof.cli import main
 from attnproof.programs.adapting import OtherKind
+from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 from tests.programs.exact_asked import verdict

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
-from attnproof.programs.measure.base import Draw
+from attnproof.programs.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Layer, Mask, Subject
 

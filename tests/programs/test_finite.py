@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import NOT_MEASURED, Finding
 from attnproof.programs.finite import NotFinite, watching
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Draw, Outcome, Probe, held, run_probe
+from attnproof.programs.measure.base import Outcome, Probe, held, run_probe
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import (
     Additive,

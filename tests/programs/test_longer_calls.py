@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Attention, Mask, Subject

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from attnproof.numeric.rotary_precision.survey import one_thread
 from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import PROBES, Draw
+from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Additive
 from attnproof.theorems.laws import laws_of

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.attention_tolerance import allowance, gap
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.response import allowance, gap
 from attnproof.programs.subjects import Attention, Subject
 from tests.programs.attention_code import (
     CAUSAL,

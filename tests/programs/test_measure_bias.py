@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify.offsets import published_slopes, t5_bucket
-from attnproof.programs.measure.base import PROBES, Draw, run_probe
+from attnproof.programs.measure.base import PROBES, run_probe
 from attnproof.programs.measure.bias import buckets, last_rows, offset_only, own_index, slopes
 from attnproof.programs.subjects import Bias
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Subject
 from tests.programs.attention_code import FULL, any_layer, cached, code, encoder, multihead

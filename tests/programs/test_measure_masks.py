@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.influence import visible
 from attnproof.programs.measure.mask import sees

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from attnproof.numeric.threads import one_thread
-from attnproof.programs.measure.base import PROBES, Draw
+from attnproof.programs.draw import Draw
+from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.rotary_angles import cast
-from attnproof.programs.measure.tolerance import ladder_error, rounding_of, sums
+from attnproof.programs.tolerance import ladder_error, rounding_of, sums
 from attnproof.theorems.laws import laws_of
 from tests.programs.rotary_faults import FAULTS, OMEGA, PARTNERS, faults_of, verdict
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.programs.calling import calm, evaluating, fresh
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
-from attnproof.programs.measure.base import PROBES, Draw
-from attnproof.programs.measure.calling import calm, evaluating, fresh
+from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.state_calls import ways_of
 from attnproof.programs.measure.states import LOOKS

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredRotary
-from attnproof.programs.measure.base import Draw
+from attnproof.programs.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Rotary
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.exact import exact
-from attnproof.programs.measure.attention_tolerance import Recorder
 from attnproof.programs.prove import prove
+from attnproof.programs.response import Recorder
 from attnproof.programs.subjects import Rotary
 
 OMEGA = torch.tensor([1.0, 0.125])

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Attention

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
 

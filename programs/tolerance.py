@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
-from ...numeric.rotary_precision.bound import bound_of
-from ...numeric.rotary_precision.formats import Format
+from ..numeric.profile import unit_roundoff
+from ..numeric.rotary_precision.bound import bound_of
+from ..numeric.rotary_precision.formats import Format
 
 __all__ = ["DEPTH", "ROOM", "STEPS", "Rounding", "ladder_error", "rounding_of", "sums"]
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ..running import seeded
-from ..subjects import Subject
+from .running import seeded
+from .subjects import Subject
 
 __all__ = ["calm", "evaluating", "fresh", "plain"]
 

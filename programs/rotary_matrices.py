@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
-from ..subjects import Rotary
-from .attention_tolerance import Recorder
-from .base import Draw
+from ..numeric.profile import unit_roundoff
 from .calling import calm, fresh
+from .draw import Draw
+from .response import Recorder
+from .subjects import Rotary
 from .tolerance import Rounding, rounding_of
 
 __all__ = ["FASTEST", "REORDERED", "Point", "Reach", "between", "fastest", "lengths_of",

@@ -13,11 +13,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..identify.weights import scale_of
+from ..draw import Draw
+from ..response import allowance, gap, unit_of
 from ..subjects import Attention
-from .attention_tolerance import allowance, gap, unit_of
-from .base import Draw
-from .influence import read_weights
+from .weights import read_weights, scale_of
 
 __all__ = [
     "COUNTED", "OTHER", "OWN", "SINK", "no_multiple", "no_order", "no_softmax", "weights_are",

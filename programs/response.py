@@ -28,8 +28,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..finite import looking
-from .base import Draw
+from .draw import Draw
+from .finite import looking
 
 __all__ = ["Allowed", "Recorder", "Unsteady", "allowance", "gap", "unit_of"]
 

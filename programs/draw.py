@@ -1,0 +1,43 @@
+"""Where inputs come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+__all__ = ["Draw"]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Where inputs come from: a seed, a dtype, a device.
+
+    >>> Draw(seed=3).normal(2, 2).shape
+    torch.Size([2, 2])
+    """
+
+    seed: int = 0
+    dtype: torch.dtype = torch.float32
+    device: str = "cpu"
+
+    def generator(self, salt: int = 0) -> torch.Generator:
+        """A generator of its own, so that no call disturbs another."""
+        return torch.Generator().manual_seed(self.seed * 1_000_003 + salt)
+
+    def normal(self, *shape: int, salt: int = 0) -> Tensor:
+        """Independent standard normal numbers."""
+        drawn = torch.randn(*shape, generator=self.generator(salt), dtype=torch.float64)
+        return drawn.to(self.dtype).to(self.device)
+
+    def permutation(self, n: int, salt: int = 0) -> Tensor:
+        """A permutation of 0..n-1 that is not the identity for n > 1."""
+        order = torch.randperm(n, generator=self.generator(salt))
+        if n > 1 and bool((order == torch.arange(n)).all()):
+            order = order.roll(1)
+        return order.to(self.device)
+
+    def cast(self, dtype: torch.dtype) -> Draw:
+        """The same seed in another dtype."""
+        return replace(self, dtype=dtype)
