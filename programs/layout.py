@@ -47,13 +47,21 @@ def laid_out(
         x, here = x.squeeze(place), tuple(c for c in here if c != label)
     for label in [c for c in there if c not in here]:
         x, here = x.unsqueeze(0).expand(lengths[label], *x.shape), (label, *here)
-    x = x.permute(*(tuple(here).index(label) for label in there))
+    if tuple(here) != there:  # each operation of ours is one more in every graph and every field
+        x = x.permute(*(tuple(here).index(label) for label in there))
+    if _are_single(axes):
+        return x
     shape, at = [], 0
     for axis in axes:
         count = len(parts(axis))
         shape.append(math.prod(x.shape[at : at + count]))
         at += count
     return x.reshape(shape)
+
+
+def _are_single(axes: Sequence[Axis]) -> bool:
+    """Whether each axis holds one letter, so that an array in them has as many axes as letters."""
+    return all(len(parts(axis)) == 1 for axis in axes)
 
 
 def read_back(
@@ -72,12 +80,15 @@ def read_back(
     if x.ndim != len(wanted) or any(a != b for a, b in zip(x.shape, wanted, strict=True)):
         raise SignatureError(f"wanted {wanted} back, which is {told(axes)}, got {tuple(x.shape)}")
     here = labels(axes)
-    x = x.reshape([sizes[c] for c in here])
+    if not _are_single(axes):
+        x = x.reshape([sizes[c] for c in here])
     for label in [c for c in there if c not in here]:
         x, here = x.unsqueeze(0), (label, *here)
     left = [c for c in here if c not in there]
     if left:
         raise SignatureError(f"wanted what is returned in {' '.join(there)}, got {told(axes)}")
+    if here == tuple(there):
+        return x
     return x.permute(*(here.index(label) for label in there))
 
 

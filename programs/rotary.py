@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ class Turning:
     any_width: bool = False
     guessed: bool = False
 
-    @property
+    @cached_property
     def signature(self) -> Signature:
         """The call of what rotates, which is given what the code returns where that is a table."""
         if self.line.then is None:
@@ -72,12 +73,12 @@ class Turning:
             return self.code.call
         return beside(self.code, self.line.then.code, self.width).call
 
-    @property
+    @cached_property
     def offset(self) -> bool:
         """Whether it is told the position of the first token."""
         return any(START in one.lengths for one in self.signature.arguments)
 
-    @property
+    @cached_property
     def vectors(self) -> tuple[Argument, ...]:
         """What is rotated."""
         found = [one for one in self.signature.arrays if role(one) in TURNED and "D" in one.letters]
@@ -85,12 +86,12 @@ class Turning:
             raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
         return tuple(found[:3])
 
-    @property
+    @cached_property
     def places(self) -> tuple[Argument, ...]:
         """What is made of positions: themselves, or tables."""
         return tuple(one for one in self.signature.arrays if role(one) in (*TABLES, *PLACES))
 
-    @property
+    @cached_property
     def single(self) -> str:
         """The axes of rows and heads that the code, or what is made of positions, does not have."""
         lacks = [c for c in "BH" if not all(c in one.letters for one in self.vectors[:1])]
@@ -98,7 +99,7 @@ class Turning:
             lacks.append("B")
         return "".join(dict.fromkeys(lacks))
 
-    @property
+    @cached_property
     def axes(self) -> int:
         """How many coordinates a position has; 0 for a number."""
         source = self.signature.source
@@ -110,7 +111,7 @@ class Turning:
                     return numbers[0].size({})
         return 0
 
-    @property
+    @cached_property
     def batched(self) -> bool:
         """Whether each row of a batch has positions of its own."""
         return any("B" in one.letters for one in self.places)
@@ -166,16 +167,17 @@ class Turning:
             "",
         )
         found = {}
+        at = torch.arange(many(positions), device=like.device) if whole else positions
+        held = [one for one in self.places if role(one) in TABLES]
+        values = self.table(held, at) if held and self.table is not None else {}
         for one in self.places:
             axes = one.axes or ()
             if role(one) in PLACES:
                 coordinates = (str(self.axes),) * bool(self.axes)
-                at = positions.to(like.dtype) if role(one) == "coordinates" else positions
-                found[one.name] = laid_out(at, (*here, *coordinates), axes, lengths)
+                own_at = positions.to(like.dtype) if role(one) == "coordinates" else positions
+                found[one.name] = laid_out(own_at, (*here, *coordinates), axes, lengths)
                 continue
-            assert self.table is not None
-            at = torch.arange(many(positions), device=like.device) if whole else positions
-            value = self.table(one, at)
+            value = values[one.name]
             if self.signature.source is None:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
             last = axes[-2:] if role(one) == "cos_sin" else axes[-1:]
@@ -305,8 +307,9 @@ def as_rotary(way: Turning) -> Rotary:
 
     def cosines(positions: Tensor) -> tuple[Tensor, Tensor]:
         assert way.table is not None
-        found = {role(one): way.table(one, positions) for one in way.places if role(one) in TABLES}
-        return found["cos"], found["sin"]
+        held = {role(one): one for one in way.places if role(one) in ("cos", "sin")}
+        found = way.table(tuple(held.values()), positions)
+        return found[held["cos"].name], found[held["sin"].name]
 
     here = way.table is not None and way.signature.source is None
     shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}

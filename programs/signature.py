@@ -46,6 +46,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 __all__ = [
@@ -100,18 +101,20 @@ class SignatureError(ValueError):
 class Axis:
     """The length of an axis: a sum of products of letters and numbers.
 
+    What follows from it is asked in each call of some code, and found once.
+
     >>> Axis(((Fraction(1), ("H", "D")),)).size({"H": 2, "D": 4})
     8
     """
 
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
 
-    @property
+    @cached_property
     def letters(self) -> tuple[str, ...]:
         """Its letters, each once."""
         return tuple(dict.fromkeys(c for _, letters in self.terms for c in letters))
 
-    @property
+    @cached_property
     def split(self) -> tuple[str, ...] | None:
         """The letters of which it is the product, () for 1; None where it is something else."""
         if self == ONE:
@@ -122,11 +125,8 @@ class Axis:
 
     def size(self, lengths: Mapping[str, int]) -> int:
         """Its length.  Raises :class:`SignatureError` where that is no whole number."""
-        whole = math.lcm(*(factor.denominator for factor, _ in self.terms))
-        found: int = sum(
-            int(factor * whole) * math.prod(lengths[c] for c in letters)
-            for factor, letters in self.terms
-        )
+        whole, counts = self._counted
+        found: int = sum(n * math.prod(lengths[c] for c in letters) for n, letters in counts)
         if whole > 1 and found % whole:
             at = ", ".join(f"{c} = {lengths[c]}" for c in self.letters)
             raise SignatureError(
@@ -134,9 +134,20 @@ class Axis:
             )
         return found // whole if whole > 1 else found
 
-    def __str__(self) -> str:
+    @cached_property
+    def _counted(self) -> tuple[int, tuple[tuple[int, tuple[str, ...]], ...]]:
+        """What the whole sum is divided by, and the whole factors that its products then have."""
+        whole = math.lcm(*(factor.denominator for factor, _ in self.terms))
+        return whole, tuple((int(factor * whole), letters) for factor, letters in self.terms)
+
+    @cached_property
+    def told(self) -> str:
+        """The axis as it is written."""
         told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
         return told if _TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
+
+    def __str__(self) -> str:
+        return self.told
 
 
 def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
@@ -179,7 +190,7 @@ class Argument:
     value: Any = None
     also: str = ""
 
-    @property
+    @cached_property
     def letters(self) -> tuple[str, ...]:
         """The letters of its axes, each once."""
         return tuple(dict.fromkeys(c for axis in self.axes or () for c in axis.letters))
@@ -192,7 +203,7 @@ class Argument:
         for part in self.parts:
             yield from part.arrays
 
-    @property
+    @cached_property
     def lengths(self) -> tuple[str, ...]:
         """The letters of its value, each once."""
         held = self.value if isinstance(self.value, tuple) else (self.value,)
@@ -277,12 +288,12 @@ class Signature:
         """What one step leaves to the next."""
         return tuple(one for one in self.arguments if isinstance(one.value, State))
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[Argument, ...]:
         """The arrays that go in, those in tuples too."""
         return tuple(array for one in self.arguments for array in one.arrays)
 
-    @property
+    @cached_property
     def letters(self) -> tuple[str, ...]:
         """Every letter, each once."""
         lengths = (one.lengths for one in (*self.arguments, *self.built))

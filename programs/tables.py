@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -40,7 +40,8 @@ __all__ = [
     "widths_of",
 ]
 
-Made = Callable[[Argument, Tensor], Tensor]  # what a table holds at positions of any shape
+# What tables hold at positions of any shape, by name; their angles are found once for all of them.
+Made = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
 MAKES = re.compile(
     r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis", re.IGNORECASE
 )
@@ -81,7 +82,8 @@ def tables(
         return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
 
     def halves(positions: Tensor) -> Tensor:
-        return torch.cat((angles(positions), angles(positions)), -1)
+        half = angles(positions)
+        return torch.cat((half, half), -1)
 
     def neighbours(positions: Tensor) -> Tensor:
         return angles(positions).repeat_interleave(2, -1)
@@ -91,8 +93,11 @@ def tables(
     }  # fmt: skip
     for told, shape in shapes.items():
 
-        def made(one: Argument, at: Tensor, shape: Callable[[Tensor], Tensor] = shape) -> Tensor:
-            return _VALUE[role(one)](shape(at))
+        def made(
+            those: Sequence[Argument], at: Tensor, shape: Callable[[Tensor], Tensor] = shape
+        ) -> dict[str, Tensor]:
+            found = shape(at)
+            return {one.name: _VALUE[role(one)](found) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
 
@@ -139,7 +144,7 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
     here = (("B",) if batched else ()) + ("n",)
     results = [one for one in source.call.results if one.axes is not None]
 
-    def made(one: Argument, at: Tensor) -> Tensor:
+    def made(those: Sequence[Argument], at: Tensor) -> dict[str, Tensor]:
         flat = at
         ahead = at.ndim - len(coordinates)
         if placed is None:
@@ -158,22 +163,27 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
             for given in source.call.arrays
         }
         back = program.run(arrays, lengths)
-        number = source.names.index(one.name)
-        result = results[number]
-        key = result.name or str(source.call.results.index(result))
-        key = key if result.name else [*back][number]
-        axes = result.axes or ()
-        if placed is None:
-            row = next((c for c in labels(axes) if c in ("m", "n")), "m")
-            rest = tuple(c for c in labels(axes) if c not in (row, "B"))
-            found = read_back(back[key], axes, ("B", row, *rest), lengths)[0]
-            found = found[at.flatten().long()]
-            return found.reshape(*at.shape, *found.shape[1:])
-        rest = tuple(c for c in labels(axes) if c not in here)
-        found = read_back(back[key], axes, (*here, *rest), lengths)
-        if ahead < len(here):
-            return found[0]
-        return found.reshape(*at.shape[:ahead], *found.shape[len(here) :])
+
+        def table(one: Argument) -> Tensor:
+            number = source.names.index(one.name)
+            result = results[number]
+            key = result.name or [*back][number]
+            axes = result.axes or ()
+            if placed is None:
+                row = next((c for c in labels(axes) if c in ("m", "n")), "m")
+                rest = tuple(c for c in labels(axes) if c not in (row, "B"))
+                found = read_back(back[key], axes, ("B", row, *rest), lengths)[0]
+                found = found[at.flatten().long()]
+                return found.reshape(*at.shape, *found.shape[1:])
+            rest = tuple(c for c in labels(axes) if c not in here)
+            found = read_back(back[key], axes, (*here, *rest), lengths)
+            if ahead < len(here):
+                return found[0]
+            if ahead == len(here):
+                return found
+            return found.reshape(*at.shape[:ahead], *found.shape[len(here) :])
+
+        return {one.name: table(one) for one in those}
 
     return made
 

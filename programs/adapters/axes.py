@@ -14,7 +14,10 @@ Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
 
 
 def to_order(x: Tensor, order: str) -> Tensor:
-    """From (B, H, T, D) to the order; an axis that is not in it has length 1 and is dropped."""
+    """From (B, H, T, D) to the order; an axis that is not in it has length 1 and is dropped.
+
+    It is a view always: code that changes the shape of what it is given changes that of the view.
+    """
     here = "bhtd"
     for letter in here:
         if letter not in order:
@@ -25,8 +28,8 @@ def to_order(x: Tensor, order: str) -> Tensor:
 
 def from_order(x: Tensor, order: str) -> Tensor:
     """Back to (B, H, T, D)."""
-    here = [letter for letter in "bhtd" if letter in order]
-    x = x.permute(*(order.index(letter) for letter in here))
+    here = "".join(letter for letter in "bhtd" if letter in order)
+    x = x if here == order else x.permute(*(order.index(letter) for letter in here))
     for index, letter in enumerate("bhtd"):
         if letter not in order:
             x = x.unsqueeze(index)

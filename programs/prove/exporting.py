@@ -39,6 +39,7 @@ WHOLE = (
     aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
     aten.index_select.default, aten.complex.default, aten.cumsum.default,
 )  # fmt: skip
+WRITES_NOTHING = (aten.detach_.default,)  # in place, as each torch.tensor(2.0) is made
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
 WIDE = (torch.int32, torch.int64)  # whole numbers that do not wrap round
 
@@ -162,7 +163,8 @@ def _is_read(program: ExportedProgram) -> bool:
     """Whether every operation has a reading as it stands, and none writes to what it is given."""
     nodes = [node for node in nodes_of(tuple(program.graph.nodes)) if not is_silent(node)]
     return not unread_of(nodes) and not any(
-        node.is_impure(impure_random=False) for node in nodes if node.op == "call_function"
+        node.is_impure(impure_random=False) for node in nodes
+        if node.op == "call_function" and node.target not in WRITES_NOTHING
     )
 
 

@@ -98,6 +98,11 @@ CASES: dict[str, list[Case]] = {
     "aten.bitwise_or.Tensor": [on(BITS, MORE)],
     "aten.bitwise_or.Scalar": [on(BITS, True)],
     "aten.bitwise_xor.Tensor": [on(BITS, MORE)],
+    "aten.__and__.Tensor": [on(BITS, MORE)],
+    "aten.__and__.Scalar": [on(BITS, True)],
+    "aten.__or__.Tensor": [on(BITS, MORE)],
+    "aten.__or__.Scalar": [on(BITS, True)],
+    "aten.__xor__.Tensor": [on(BITS, MORE)],
     "aten.bitwise_not.default": [on(BITS)],
     "aten.arange.default": [on(N), on(7)],
     "aten.arange.start": [on(2, 7), on(N, Symint("n", 3))],
@@ -209,9 +214,15 @@ CASES: dict[str, list[Case]] = {
     ],
     "aten.view.default": [on(R("n 6"), [N, 2, 3]), on(R("n 2 3"), [N, -1])],
     "aten.reshape.default": [on(R("n 6"), [N, 3, -1])],
+    "aten.view_as.default": [on(R("n 6"), R("n 3 2"))],
+    "aten.reshape_as.default": [on(R("n 6"), R("3 n 2"))],
+    "aten.unflatten.int": [on(R("n 6"), 1, [2, 3]), on(R("2 6 n"), -2, [3, -1])],
     "aten._unsafe_view.default": [on(R("n 2 3"), [N, 6])],
     "aten.permute.default": [on(BATCH, [2, 0, 1]), on(BATCH, [-1, 1, 0])],
     "aten.transpose.int": [on(BATCH, 0, -1), on(Z, 0, 1)],
+    "aten.swapaxes.default": [on(BATCH, 0, -1)],
+    "aten.swapdims.default": [on(BATCH, 1, 0)],
+    "aten.mT.default": [on(R("2 n m"))],
     "aten.t.default": [on(X), on(ROW)],
     "aten.numpy_T.default": [on(X)],
     "aten.movedim.int": [on(BATCH, 0, 2), on(BATCH, -1, 0)],
@@ -220,6 +231,8 @@ CASES: dict[str, list[Case]] = {
     "aten.squeeze.dims": [on(R("1 n 1"), [0, -1])],
     "aten.squeeze.default": [on(R("1 n 1"))],
     "aten.expand.default": [on(ROW, [N, 4]), on(R("n 1"), [2, -1, 3])],
+    "aten.broadcast_to.default": [on(ROW, [N, 4])],
+    "aten.expand_as.default": [on(R("n 1"), R("2 n 3"))],
     "aten.flatten.using_ints": [on(R("n 2 3"), 1), on(R("2 3 n"), 0, 1)],
     "aten.sym_size.int": [on(X, 0, code=torch.Tensor.size), on(X, -1, code=torch.Tensor.size)],
     "aten.sym_numel.default": [on(X, code=torch.Tensor.numel)],
@@ -234,8 +247,8 @@ CASES: dict[str, list[Case]] = {
                  "sign",
                  "floor", "ceil", "round", "trunc", "relu", "sigmoid", "silu", "erf", "softplus",
                  "mish",
-                 "hardswish", "clone", "alias", "detach", "contiguous", "lift_fresh_copy",
-                 "lift_fresh", "resolve_conj")
+                 "hardswish", "clone", "alias", "detach", "detach_", "contiguous",
+                 "lift_fresh_copy", "lift_fresh", "resolve_conj")
 } | {
     f"aten.{name}.default": [on(P)]
     for name in ("log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal")

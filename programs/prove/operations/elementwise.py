@@ -269,7 +269,8 @@ def both(a: Any, b: Any) -> Array:
     return _truth(a) & _truth(b)
 
 
-@reads("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar")
+@reads("aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar",
+       "aten.__and__.Tensor", "aten.__and__.Scalar")  # fmt: skip
 def both_bits(a: Any, b: Any) -> Array:
     """Whether both truth values hold."""
     return _bit(a) & _bit(b)
@@ -281,7 +282,8 @@ def either(a: Any, b: Any) -> Array:
     return _truth(a) | _truth(b)
 
 
-@reads("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar")
+@reads("aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar",
+       "aten.__or__.Tensor", "aten.__or__.Scalar")  # fmt: skip
 def either_bit(a: Any, b: Any) -> Array:
     """Whether one of two truth values holds."""
     return _bit(a) | _bit(b)
@@ -294,7 +296,7 @@ def one_of_two(a: Any, b: Any) -> Array:
     return (x & ~y) | (y & ~x)
 
 
-@reads("aten.bitwise_xor.Tensor")
+@reads("aten.bitwise_xor.Tensor", "aten.__xor__.Tensor")
 def one_bit_of_two(a: Any, b: Any) -> Array:
     """Whether one of two truth values holds and the other does not."""
     return one_of_two(_bit(a), _bit(b))

@@ -40,7 +40,7 @@ def each_part(x: Any, rule: Any) -> Any:
 @reads(
     "aten.clone.default", "aten.alias.default", "aten.detach.default", "aten.contiguous.default",
     "aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.dropout.default",
-    "aten.resolve_conj.default",
+    "aten.resolve_conj.default", "aten.detach_.default",  # detached in place: no number is another
 )  # fmt: skip
 def same(x: Any, p: Any = 0.0, train: Any = False, **_: Any) -> Any:
     """The array itself; dropout in evaluation."""
@@ -86,6 +86,24 @@ def reshaped(x: Any, shape: Sequence[Any]) -> Any:
     """The same entries in row-major order under other axis lengths."""
     lengths = [sized(n) for n in shape]
     return each_part(x, lambda a: _reshaped(a, lengths))
+
+
+@reads("aten.view_as.default", "aten.reshape_as.default")
+def reshaped_as(x: Any, other: Any) -> Any:
+    """The same entries in row-major order under the axis lengths of another array."""
+    return each_part(x, lambda a: _reshaped(a, list(other.axes)))
+
+
+@reads("aten.unflatten.int")
+def unflattened(x: Any, axis: int, sizes: Sequence[Any]) -> Any:
+    """One axis as several neighbouring ones."""
+    lengths = [sized(n) for n in sizes]
+
+    def rule(a: Array) -> Array:
+        k = axis_of(axis, a.ndim)
+        return _reshaped(a, [*a.axes[:k], *lengths, *a.axes[k + 1 :]])
+
+    return each_part(x, rule)
 
 
 def _reshaped(a: Array, lengths: list[Any]) -> Array:
@@ -134,13 +152,19 @@ def permute(x: Any, order: Sequence[int]) -> Any:
     return each_part(x, lambda a: viewed(a, [axis_of(k, a.ndim) for k in order]))
 
 
-@reads("aten.transpose.int")
+@reads("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
 def transpose(x: Any, first: int, second: int) -> Any:
     """Two axes exchanged."""
     order = list(range(x.ndim))
     i, j = axis_of(first, x.ndim), axis_of(second, x.ndim)
     order[i], order[j] = j, i
     return permute(x, order)
+
+
+@reads("aten.mT.default")
+def last_exchanged(x: Any) -> Any:
+    """The last two axes exchanged."""
+    return transpose(x, -2, -1)
 
 
 @reads("aten.t.default", "aten.numpy_T.default")
@@ -184,7 +208,13 @@ def _squeezed(a: Array, axes: set[int]) -> Array:
     return a[key] if a.ndim else a
 
 
-@reads("aten.expand.default")
+@reads("aten.expand_as.default")
+def expanded_as(x: Any, other: Any) -> Any:
+    """Repeated along new axes and along axes of length 1, to the lengths of another array."""
+    return each_part(x, lambda a: _expanded(a, list(other.axes)))
+
+
+@reads("aten.expand.default", "aten.broadcast_to.default")
 def expanded(x: Any, shape: Sequence[Any], **_: Any) -> Any:
     """Repeated along new axes and along axes of length 1; −1 keeps a length."""
     return each_part(x, lambda a: _expanded(a, [sized(n) for n in shape]))
