@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .symbolic.faults import fault_of
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -30,6 +28,8 @@ def broken_by(error: BaseException, path: Path) -> dict[str, str]:
     >>> sorted(broken_by(ValueError("no"), Path("mine.py")))
     ['error', 'traceback']
     """
+    from .symbolic.faults import fault_of  # a check that is answered from the store raises nothing
+
     fault = fault_of(error, (path,))
     if fault is None:
         return {"error": failure(error, path), "traceback": ""}
