@@ -350,6 +350,10 @@ def _turned_by(
     def key(x: Tensor, positions: Tensor) -> Tensor:
         return other(x, unlike(x), positions, 1)
 
+    def pair(q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        out = turns(q, k, positions=positions)
+        return out[0], out[1]
+
     def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         out = turns(q, k, v, positions=positions)
         return out[0], out[1], out[2]
@@ -362,6 +366,7 @@ def _turned_by(
         "turn": turn,
         "key": key if count > 1 else None,
         "beside": other if count > 1 else None,
+        "pair": pair if count == 2 else None,
         "all_three": three if count > 2 else None,
         "values_turn": count > 2,
         "running": running if starts else None,

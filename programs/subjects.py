@@ -75,6 +75,7 @@ class Rotary(Subject):
     ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions.
     ``beside``: x, what else is turned in the same call, positions, and 0 or 1 -> x turned as a
     query or as a key, where one call turns both.
+    ``pair``: x, y, positions -> x turned as a query and y as a key, where one call turns these two.
     ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
     ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
     ``single``: of the letters B and H those of axes that the code, or its positions, do not have:
@@ -103,6 +104,7 @@ class Rotary(Subject):
     cosines: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     running: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
+    pair: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
     any_width: bool = False
     single: str = ""
 

@@ -27,6 +27,8 @@ class Call:
 
     ``where`` says of which settings it is a call, beside the lengths of its inputs.  ``beside``:
     the second input is turned in the same call as the first, and laws hold whatever it is.
+    ``pair``: the code as one call of two inputs that gives both results, of which this is the one
+    at ``place``: of the second input, where that is 1.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Call:
     modules: tuple[nn.Module, ...] = ()
     where: tuple[Condition, ...] = ()
     beside: bool = False
+    pair: Callable[..., tuple[Tensor, Tensor]] | None = None
+    place: int = 0
 
     def alone(self, *given: Tensor) -> Tensor:
         """The call as laws make it: what is turned beside the first input is drawn.
@@ -130,7 +134,8 @@ def _both(
     if subject.running is not None:
         return (Call("running", on_start, (x, other), (vectors, vectors), used, beside=True),)
     both = (vectors, vectors, places)
-    return tuple(Call(name, turned(place), (x, other, p), both, used, beside=True)
+    return tuple(Call(name, turned(place), (x, other, p), both, used, beside=True,
+                      pair=subject.pair, place=place)
                  for place, name in enumerate(("turn", "key")))  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +24,8 @@ from .guards import met
 from .operations import Unread
 from .stating import Axes, Graph
 
-__all__ = ["CHANGES", "gives_otherwise", "result_of", "run_of", "wrong_reading"]
+__all__ = ["CHANGES", "gives_otherwise", "result_of", "run_of", "runs_of",
+           "wrong_reading"]  # fmt: skip
 
 CALLS = 4  # how often a call is made again
 CHANGES = "a later call of the code gives something else for the same input"
@@ -141,21 +141,26 @@ def _width(table: Tensor) -> float:
 
 def run_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
     """The graph itself, with these numbers in its tables."""
-    program = graph.exported.program
+    every, place = runs_of(graph, tables), graph.exported.place or 0
+    return lambda *inputs: every(*graph.exported.taken(inputs))[place]
 
-    def run(*inputs: Tensor) -> Tensor:
+
+def runs_of(
+    graph: Graph, tables: Mapping[str, Tensor]
+) -> Callable[..., tuple[Tensor, ...]]:  # fmt: skip
+    """All that the graph gives of inputs in its own order, with these numbers in its tables."""
+    program, roles = graph.exported.program, graph.exported.roles
+    stored = program.state_dict | program.constants
+    told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
+    fixed = [None if kind == "input" else tables[name] if kind == "table"
+             else stored[str(spec.target)] for (kind, name), spec in told]  # fmt: skip
+    kinds = [kept.kind for kept in program.graph_signature.output_specs]
+
+    def run(*inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(x.clone() for x in inputs)
-        args: list[Any] = []
-        for spec in program.graph_signature.input_specs:
-            kind, name = graph.exported.roles[spec.arg.name]
-            if kind == "input":
-                args.append(next(given))
-            else:
-                stored = program.state_dict | program.constants
-                args.append(tables[name] if kind == "table" else stored[str(spec.target)])
-        kinds = [kept.kind for kept in program.graph_signature.output_specs]
-        found: Tensor = program.graph_module(*args)[kinds.index(OutputKind.USER_OUTPUT)]
-        return found
+        found = program.graph_module(*(next(given) if one is None else one for one in fixed))
+        return tuple(x for x, kind in zip(found, kinds, strict=True)
+                     if kind == OutputKind.USER_OUTPUT)  # fmt: skip
 
     return run
 

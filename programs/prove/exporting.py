@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from .patterns import Pattern, pattern_of
 from .subgraphs import is_silent, live, nodes_of, unread_of
 from .trained import storage_of, storages_of_trained
 
-__all__ = ["Exported", "NotTraced", "exported"]
+__all__ = ["Exported", "NotTraced", "exported", "exported_pair"]
 
 aten = torch.ops.aten
 # Read as they are: their decompositions merge axes, or choose a kernel.
@@ -69,6 +69,9 @@ class Exported:
     name of a length and what holds of it.  ``tables``
     are the parameters and buffers that stand for any values: names to givens.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
+
+    ``place``: of two results of two first inputs, it is the graph of this one, and its own input
+    is named first; None where the graph has one result.
     """
 
     program: ExportedProgram
@@ -79,6 +82,11 @@ class Exported:
     values: dict[str, Tensor]
     roles: dict[str, tuple[str, Any]]
     conditions: tuple[Any, ...] = ()
+    place: int | None = None
+
+    def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The inputs of its call in the order in which the graph takes them, and the other way."""
+        return (inputs[1], inputs[0], *inputs[2:]) if self.place == 1 else tuple(inputs)
 
     @property
     def stored(self) -> dict[str, Tensor]:
@@ -136,6 +144,26 @@ def exported(
     ``lengths`` says of each axis of each input whether its length is symbolic, where the code
     allows that.  Raises :class:`NotTraced`.
     """
+    return _read(*_traced(call, inputs, lengths, modules))
+
+
+def exported_pair(
+    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module] = (),
+) -> tuple[Exported, Exported]:  # fmt: skip
+    """The graphs of both results of a call, each of its own of the first two inputs; one trace.
+
+    Raises :class:`NotTraced`.
+    """
+    made = _traced(call, inputs, lengths, modules)
+    return _read(*made, place=0), _read(*made, place=1)
+
+
+def _traced(
+    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module],
+) -> tuple[ExportedProgram, frozenset[int], frozenset[str]]:  # fmt: skip
+    """A program, the storages that are trained, and the constants that the code writes down."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
     wrapped = _Called(call, list(found.values()))
     dynamic = tuple(
@@ -156,7 +184,7 @@ def exported(
                 torch.backends.mha.set_fastpath_enabled(fast)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
-    return _read(program, storages_of_trained(call, inputs), literals)
+    return program, frozenset(storages_of_trained(call, inputs)), literals
 
 
 def _is_read(program: ExportedProgram) -> bool:
@@ -214,8 +242,9 @@ def _held(target: str, value: Tensor, kind: InputKind) -> str:
 
 
 def _read(
-    program: ExportedProgram, trained: Collection[int], literals: Collection[str] = ()
-) -> Exported:
+    program: ExportedProgram, trained: Collection[int], literals: Collection[str] = (),
+    place: int | None = None,
+) -> Exported:  # fmt: skip
     shapes: list[tuple[int | str, ...]] = []
     tables: dict[str, Given] = {}
     values: dict[str, Tensor] = {}
@@ -243,8 +272,17 @@ def _read(
             values[roles[name][1]] = value
     guards = tuple((str(symbol), _guard(str(symbol), bounds))
                    for symbol, bounds in program.range_constraints.items())  # fmt: skip
-    return Exported(program, live(program.graph), tuple(shapes),
-                    guards, tables, values, roles, conditions_of(program))  # fmt: skip
+    only = () if place is None else (results_of(program)[place],)
+    found = Exported(program, live(program.graph, only), tuple(shapes), guards, tables, values,
+                     roles, conditions_of(program), place)  # fmt: skip
+    return replace(found, shapes=found.taken(shapes))
+
+
+def results_of(program: ExportedProgram) -> list[Node]:
+    """What a program returns, without what it wrote into its inputs."""
+    kinds = (kept.kind for kept in program.graph_signature.output_specs)
+    given = next(node for node in program.graph.nodes if node.op == "output").args[0]
+    return [one for one, kind in zip(given, kinds, strict=True) if kind == OutputKind.USER_OUTPUT]
 
 
 def _length(n: Any) -> int | str:

@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 import torch
 from torch import Tensor
 
-from .compared import run_of
+from .compared import runs_of
 from .guards import met
 from .source_numbers import lengths_of_interest, numbers_in
 from .stating import Graph
@@ -28,6 +28,7 @@ from .stating import Graph
 __all__ = ["Gate", "gate"]
 
 Lengths = Mapping[str, int]
+Results = tuple[Tensor, ...]
 SMALL, LONG, LONGEST = 6, 1100, 1 << 14
 NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
 SECONDS = 0.6  # for the lengths of which nothing is said in the source
@@ -53,11 +54,15 @@ class Gate:
 
 @dataclass
 class _Run:
-    """One graph and its code, and the time that a call of either takes."""
+    """One graph and its code, and the time that a call of either takes.
+
+    ``code`` and ``compiled`` give all results of one call, which are compared each.
+    """
 
     graph: Graph
     letters: dict[str, str]  # of a length in the graph, its first letter
-    compiled: Callable[..., Tensor]
+    code: Callable[..., Results]
+    compiled: Callable[..., Results]
     found: Gate = field(default_factory=Gate)
     slowest: dict[str, float] = field(default_factory=dict)  # seconds for each letter's largest
     largest: dict[str, int] = field(default_factory=dict)
@@ -122,30 +127,33 @@ class _Run:
                 self.largest[letter] = n
                 self.slowest[letter] = seconds
 
-    def _graph(self, inputs: tuple[Tensor, ...]) -> Tensor | None:
+    def _graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
         try:
             with torch.no_grad():
                 return self.compiled(*inputs)
         except Exception:  # noqa: BLE001 (a graph may not take a length of 1)
             return None
 
-    def of_code(self, inputs: tuple[Tensor, ...], count: int) -> Tensor | None:
+    def of_code(self, inputs: tuple[Tensor, ...], count: int) -> Results | None:
         """What the code gives; every third time where gradients are wanted, or never will be."""
         try:
             if count % 3 == 1:
                 with torch.enable_grad():
                     given = (x.clone().requires_grad_() if x.is_floating_point() else x.clone()
                              for x in inputs)  # fmt: skip
-                    return self.graph.call.code(*given).detach()
+                    return tuple(x.detach() for x in self.code(*given))
             with torch.inference_mode() if count % 7 == 2 else torch.no_grad():
-                return self.graph.call.code(*(x.clone() for x in inputs)).clone()
+                return tuple(x.clone() for x in self.code(*(x.clone() for x in inputs)))
         except Exception:  # noqa: BLE001 (code may raise anything)
             return None
 
 
-def gate(graph: Graph, *, seed: int = 0) -> Gate:
-    """Run the code of a graph beside it: where they differ, and where the code alone raises."""
-    run = _Run(graph, _letters(graph), run_of(graph, graph.exported.values))
+def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
+    """Run the code of a graph beside it: where they differ, and where the code alone raises.
+
+    ``whole``: of a call with two results, each of which is a graph, both are compared.
+    """
+    run = _Run(graph, _letters(graph), *_results(graph, whole=whole))
     letters = list(dict.fromkeys(run.letters.values()))
     first = dict.fromkeys(letters, 3)
     if not letters:
@@ -158,6 +166,17 @@ def gate(graph: Graph, *, seed: int = 0) -> Gate:
         if before is not None and (now is None or not _alike(now, before, 1)):
             run.found.changes = True
     return run.found
+
+
+def _results(
+    graph: Graph, *, whole: bool
+) -> tuple[Callable[..., Results], Callable[..., Results]]:
+    """The results of a call as its code gives them, and as its graph does."""
+    code, pair, graphs = graph.call.code, graph.call.pair, runs_of(graph, graph.exported.values)
+    if whole and pair is not None:
+        return pair, graphs
+    taken, place = graph.exported.taken, graph.exported.place or 0
+    return lambda *given: (code(*given),), lambda *given: (graphs(*taken(given))[place],)
 
 
 def _first_unlike(run: _Run, letters: list[str], numbers: Sequence[int], seed: int) -> bool:
@@ -276,7 +295,12 @@ def _smaller(run: _Run, at: Lengths, count: Iterator[int]) -> dict[str, int]:
     return found
 
 
-def _alike(got: Tensor, want: Tensor, operations: int) -> bool:
+def _alike(got: Results, want: Results, operations: int) -> bool:
+    """Whether each of some results is another one up to rounding."""
+    return all(_near(a, b, operations) for a, b in zip(got, want, strict=True))
+
+
+def _near(got: Tensor, want: Tensor, operations: int) -> bool:
     """Whether two results are one up to rounding."""
     if got.shape != want.shape:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from attnproof.symbolic.terms import Term
 from attnproof.symbolic.verdict_line import Condition
 
 from .dtypes import CASTS, in_its_dtype
-from .exporting import Exported
+from .exporting import Exported, results_of
 from .fills import masking_nodes
 from .guards import Binding
 from .operations import READINGS, Notes, Pair, Unread, noted
@@ -52,7 +52,7 @@ class Program:
     def __call__(self, *inputs: Array, named: Mapping[str, Array]) -> Any:
         """The output for these inputs, with the parameters and tables of these names."""
         self._require(inputs)
-        given = iter(inputs)
+        given = iter(self.exported.taken(inputs))
         known: dict[Node, Any] = {}
         with noted(self.notes):
             for node in self.exported.nodes:
@@ -64,7 +64,7 @@ class Program:
                 elif node.op == "get_attr":
                     known[node] = partial(self._inside, inner_graph(node))
                 elif node.op == "output":
-                    return _output(node, known, self._kinds())
+                    return self._output(known)
         raise Unread("a graph without an output")
 
     def anything_like(self, x: Array) -> Array:
@@ -132,12 +132,18 @@ class Program:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise Unread(f"{name}: {' '.join(str(error).split())}") from None
 
-    def _kinds(self) -> list[OutputKind]:
-        kinds = [kept.kind for kept in self.exported.program.graph_signature.output_specs]
+    def _output(self, known: dict[Node, Any]) -> Any:
+        """What the code returns; what it wrote into its inputs stands beside that in the graph."""
+        program = self.exported.program
+        kinds = [kept.kind for kept in program.graph_signature.output_specs]
         if OutputKind.USER_INPUT_MUTATION in kinds:
             told = Condition("inputs are copied before they are written into", "where")
             self.notes.readings[told] = None
-        return kinds
+        results = results_of(program)
+        if self.exported.place is not None:
+            return _value(results[self.exported.place], known)
+        found = [_value(one, known) for one in results]
+        return found[0] if len(found) == 1 else found
 
     def _require(self, inputs: tuple[Array, ...]) -> None:
         """The shapes must be those that the graph was traced for, up to the names of lengths."""
@@ -168,13 +174,6 @@ def _value(a: Any, known: dict[Node, Any]) -> Any:
     if isinstance(a, list | tuple):
         return [_value(part, known) for part in a]
     return a
-
-
-def _output(node: Node, known: dict[Node, Any], kinds: Sequence[OutputKind]) -> Any:
-    """What the code returns; what it wrote into its inputs stands beside that in the graph."""
-    found = [_value(a, known) for a, kind in zip(node.args[0], kinds, strict=True)  # type: ignore[arg-type]
-             if kind == OutputKind.USER_OUTPUT]  # fmt: skip
-    return found[0] if len(found) == 1 else found
 
 
 def array_of(value: Any) -> Array:

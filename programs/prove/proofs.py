@@ -28,7 +28,7 @@ from ..running import fault_in
 from ..subjects import Rotary, Subject
 from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
-from .exporting import Exported, NotTraced, exported, modules_in
+from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
 from .gate import Gate, gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
@@ -146,9 +146,10 @@ class _Reading:
         graphs: list[tuple[Call, Exported]] = []
         self.missing: dict[str, None] = {}
         self.reasons: list[str] = []
+        pairs: dict[Any, tuple[Exported, Exported]] = {}
         for call in calls:
             try:
-                graph = exported(call.code, call.inputs, symbolic(call, fixed), call.modules)
+                graph = _exported(call, fixed, pairs)
             except NotTraced as error:
                 self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
                 continue
@@ -168,6 +169,18 @@ class _Reading:
         for call in changing:
             self.proofs.graphs.pop(call.name, None)
             self.reasons.append(f"`{call.name}` is not read: {CHANGES}")
+
+
+def _exported(
+    call: Call, fixed: str, pairs: dict[Any, tuple[Exported, Exported]]
+) -> Exported:  # fmt: skip
+    """The graph of a call; two results of one call are traced together, and kept in ``pairs``."""
+    free = symbolic(call, fixed)
+    if call.pair is None:
+        return exported(call.code, call.inputs, free, call.modules)
+    if call.pair not in pairs:
+        pairs[call.pair] = exported_pair(call.pair, call.inputs, free, call.modules)
+    return pairs[call.pair][call.place]
 
 
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
@@ -217,8 +230,12 @@ class _Proofs:
     def run_beside(self) -> list[str]:
         """Run the code beside each graph; graphs of code that changes are dropped, and told."""
         told = []
+        ran: dict[Any, Gate] = {}
         for name, graph in list(self.graphs.items()):
-            self.gates[name] = found = gate(graph)
+            own = id(graph.exported.program)  # that of both results of one call
+            both = [id(g.exported.program) for g in self.graphs.values()].count(own) == 2
+            found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
+            ran[own] = found
             if found.changes:
                 del self.graphs[name]
                 told.append(f"`{name}` is not read: {CHANGES}")
@@ -235,6 +252,7 @@ class _Proofs:
         The law is asked of the code itself, at these lengths first.
         """
         at = [lengths for name in graphs for lengths in self.gates[name].unlike]
+        at = [lengths for k, lengths in enumerate(at) if lengths not in at[:k]]
         if not at:
             return None
         where = " and ".join(map(self._at, at))

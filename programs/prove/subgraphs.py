@@ -44,10 +44,15 @@ def arguments(node: Node) -> Sequence[Any]:
     return (*node.args[:BLOCKS], blocks[-1], *node.args[BLOCKS + 1 :])
 
 
-def live(graph: Graph) -> tuple[Node, ...]:
-    """The nodes of a graph that its output needs, and what it takes, in their order."""
-    wanted: set[Node] = set()
-    open_: list[Node] = [n for n in graph.nodes if n.op in ("output", "placeholder")]
+def live(graph: Graph, results: Sequence[Node] = ()) -> tuple[Node, ...]:
+    """The nodes of a graph that its output needs, and what it takes, in their order.
+
+    ``results``: of what it gives, that which is needed, where that is not all of it.
+    """
+    outputs = [n for n in graph.nodes if n.op == "output"]
+    wanted: set[Node] = set(outputs) if results else set()
+    open_: list[Node] = [n for n in graph.nodes if n.op == "placeholder"]
+    open_ += results or outputs
     while open_:
         node = open_.pop()
         if node not in wanted:

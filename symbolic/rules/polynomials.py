@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
+from math import prod
 from typing import Any
 
 from sympy import QQ
@@ -39,10 +40,16 @@ def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
             return _polynomial(t.args[0], atoms, gens, one) ** exponent if exponent else one
         return _inverse(t.args[0], atoms, gens, one) ** -exponent
     parts = [_polynomial(arg, atoms, gens, one) for arg in t.args]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part if t.op == "add" else total * part
-    return total
+    return _sum(parts, one.ring) if t.op == "add" else prod(parts[1:], start=parts[0])
+
+
+def _sum(parts: list[Any], ring: Any) -> Any:
+    """Their sum, made once: one after the other would copy what was added so far each time."""
+    total: dict[tuple[int, ...], Any] = {}
+    for part in parts:
+        for monomial, coefficient in part.items():
+            total[monomial] = total.get(monomial, 0) + coefficient
+    return ring.from_dict(total)
 
 
 def _inverse(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:

@@ -143,6 +143,26 @@ def test_what_is_turned_beside_does_not_enter() -> None:
         assert {one.verdict for one in found.findings} <= verdict, found
 
 
+@pytest.mark.parametrize("place", [None, 0, 1])
+def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: int | None) -> None:
+    """Traced once, and run once beside both graphs: other code at one length, of one result."""
+
+    def pair(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        found = [turned(q, p), turned(k, p)]
+        if place is not None and str(q.shape[2]) == "21":
+            found[place] = found[place].flip(2)
+        return found[0], found[1]
+
+    def beside(x: Tensor, other: Tensor, p: Tensor, at: int) -> Tensor:
+        return pair(other, x, p)[1] if at else pair(x, other, p)[0]
+
+    subject = Rotary(name="r", width=4, turn=turned, key=turned, beside=beside, pair=pair)
+    found = prove(subject, ("norm", "follows-its-ids"), seconds=SECONDS).findings
+    assert {one.verdict for one in found} <= ({"holds"} if place is None else
+                                              {"broken", "undecided"}), found  # fmt: skip
+    assert found
+
+
 class Buffered(nn.Module):
     """What it does is told by a buffer."""
 
