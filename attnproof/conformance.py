@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
+from weakref import WeakSet
 
 from .encoding import Encoding
 from .law_names import named
@@ -21,8 +22,17 @@ from .symbolic.gate import Misread
 from .symbolic.statement import Statement
 from .symbolic.terms import free
 
-__all__ = ["Misread", "NotAnEncoding", "hooks_of", "require_encoding", "require_numbers",
-           "require_read"]  # fmt: skip
+__all__ = [
+    "Misread",
+    "NotAnEncoding",
+    "hooks_of",
+    "read_elsewhere",
+    "require_encoding",
+    "require_numbers",
+    "require_read",
+]  # fmt: skip
+
+_READ: WeakSet[type[Encoding]] = WeakSet()
 
 
 def require_encoding(kind: Any) -> type[Encoding]:
@@ -55,11 +65,18 @@ def require_read(kind: type[Encoding]) -> None:
     >>> from attnproof.encodings.alibi import Alibi
     >>> require_read(Alibi)
     """
+    if kind in _READ:
+        return
     found = hooks_of(kind).misreading  # type: ignore[arg-type]  # classes hash by identity
     if found is not None:
         side, text = "left side", found.text  # of a method both sides are what it gives
         told = text.removeprefix(side) if text.startswith(side) else f": {text}"
         raise Misread(f"{kind.__name__}.{found.says} is misread{told}", found)
+
+
+def read_elsewhere(kind: type[Encoding]) -> None:
+    """Note that another gate compares the terms of this encoding with its code, as of traces."""
+    _READ.add(kind)
 
 
 @lru_cache(maxsize=1024)

@@ -22,7 +22,8 @@ class Asked:
 
     ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
     axis letters, where that is told.  ``strict``: what is undecided does not pass.
-    ``settings`` of its constructor, as ``hidden_size=64``.
+    ``settings`` of its constructor, as ``hidden_size=64``.  ``card``: the laws of encodings are
+    asked of its graph too.
 
     >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::turn --as rotary --law norm --seed 3'
@@ -40,6 +41,7 @@ class Asked:
     call: str = ""
     strict: bool = False
     settings: tuple[str, ...] = ()
+    card: bool = False
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""

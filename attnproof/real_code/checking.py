@@ -10,6 +10,7 @@ adapted     name, kind, adapted (how the code is called), file
 begins      leg, law (empty where a leg looks at all laws at once)
 found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
+card        why (there is none; empty if there is one), laws
 identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; told by a process of its own at its end)
 files       files (what the code loaded, with digests; told by a process of its own)
@@ -182,6 +183,22 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
         "guards": [str(guard) for guard in traced.guards],
         "unread": [str(name) for name in traced.unread],
     })  # fmt: skip
+    if asked.card:
+        _card(subject, traced, tell)
+
+
+def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
+    """The laws of encodings, asked of the graph."""
+    tell({"event": "begins", "leg": "traced", "law": "", "does": "being asked for its card"})
+    if traced.hooks is None:
+        why = traced.why or "its graph does not stand for it at all lengths"
+        if subject.kind != "rotary":
+            why = f"it is {subject.kind} code, and a card is of rotary code"
+        tell({"event": "card", "why": why, "laws": []})
+        return
+    from .card import card_of
+
+    tell({"event": "card", "why": "", "laws": list(card_of(traced.hooks))})
 
 
 def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:

@@ -11,6 +11,8 @@ from .asked import Asked
 from .combining import combined
 from .plain import readable
 from .records import (
+    CardLawRecord,
+    CardRecord,
     CodeRecord,
     ConditionRecord,
     FindingRecord,
@@ -41,6 +43,7 @@ class Collected:
         self.findings: list[FindingRecord] = []
         self.legs: list[LegRecord] = []
         self.traced: TracedRecord | None = None
+        self.card: CardRecord | None = None
         self.identity: IdentityRecord | None = None
         self.remarks: tuple[RemarkRecord, ...] = ()
         self.at = ("", "")  # the leg and the law that were begun last
@@ -68,6 +71,8 @@ class Collected:
                     operations=told["operations"], guards=tuple(told["guards"]),
                     unread=tuple(told["unread"]), why=told["why"],
                 )  # fmt: skip
+            case "card":
+                self.card = CardRecord(why=told["why"], laws=tuple(map(_on_card, told["laws"])))
             case "identity":
                 self.remarks = tuple(RemarkRecord(**one) for one in told["remarks"])
                 self.identity = _identity(told)
@@ -131,8 +136,8 @@ class Collected:
             kind=self.kind or asked.kind,
             adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
             device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
-            remarks=self.remarks, traced=self.traced, legs=tuple(self.legs), why=self.why,
-            traceback=self.traceback, stopped=stopped,
+            remarks=self.remarks, traced=self.traced, card=self.card, legs=tuple(self.legs),
+            why=self.why, traceback=self.traceback, stopped=stopped,
             unfinished=missing, said=said, printed=self.printed, first_printed=self.first_printed,
             torch=self.torch, seconds=seconds,
         )  # fmt: skip
@@ -195,6 +200,11 @@ def _finding(told: dict[str, Any]) -> FindingRecord:
         ),
     }  # fmt: skip
     return FindingRecord(**known)
+
+
+def _on_card(told: dict[str, Any]) -> CardLawRecord:
+    assuming = tuple(ConditionRecord(**one) for one in told["assuming"])
+    return CardLawRecord(**{**told, "assuming": assuming})
 
 
 def _identity(told: dict[str, Any]) -> IdentityRecord:

@@ -68,6 +68,10 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Show the laws that were not asked, and each reason in full."),
 ]
+Card = Annotated[
+    bool,
+    typer.Option("--card", help="Ask the laws of encodings too, of the graph of rotary code."),
+]
 Whole = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a target may take.")]
 
 
@@ -90,6 +94,7 @@ def check(
     limit: Limit = LIMIT,
     whole: Whole = 600.0,
     strict: Strict = False,
+    card: Card = False,
     verbose: Verbose = False,
     store: StoreFile = None,
     fresh: Fresh = False,
@@ -114,7 +119,7 @@ def check(
 
     def asked(target: str) -> Asked:
         return Asked(
-            target=target, laws=tuple(dict.fromkeys(law or ())), strict=strict, **base
+            target=target, laws=tuple(dict.fromkeys(law or ())), strict=strict, card=card, **base
         )
 
     return in_turn(

@@ -16,6 +16,8 @@ from ..symbolic.verdict_line import Kind
 
 __all__ = [
     "RAISED",
+    "CardLawRecord",
+    "CardRecord",
     "CodeRecord",
     "CodesRecord",
     "ConditionRecord",
@@ -156,6 +158,24 @@ class TracedRecord(Record):
     why: str = Field(description="Why nothing could be traced; empty if something was.")
 
 
+class CardLawRecord(Record):
+    """A law of encodings, asked of what the code's graph does to a vector at a position."""
+
+    law: str
+    says: str
+    verdict: Literal["proved", "refuted", "undecided", "does not apply"]
+    why: str = Field(description="How it is known, or a certified counterexample.")
+    assuming: tuple[ConditionRecord, ...]
+    seconds: float = Field(ge=0)
+
+
+class CardRecord(Record):
+    """The laws of encodings that the code obeys; the exit code does not depend on it."""
+
+    why: str = Field(description="Why there is none; empty if there is one.")
+    laws: tuple[CardLawRecord, ...]
+
+
 class LegRecord(Record):
     """One way of looking, and why it did not come to an end, if it did not."""
 
@@ -185,6 +205,7 @@ class CodeRecord(Record):
         default=(), description="What is unusual; the exit code does not depend on it."
     )
     traced: TracedRecord | None
+    card: CardRecord | None = Field(default=None, description="None where it was not asked for.")
     legs: tuple[LegRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
     traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
@@ -248,7 +269,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[4] = 4
+    version: Literal[5] = 5
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str

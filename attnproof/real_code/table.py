@@ -11,6 +11,7 @@ from .words import (
     SIGNS,
     STYLES,
     broken_lines,
+    card_lines,
     counted,
     declaring,
     how,
@@ -163,6 +164,10 @@ def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
         yield "", ""
         yield f"it is: {record.identity.sentence}", "bold"
     yield from _remarks(record)
+    if record.card is not None:
+        yield "", ""
+        yield from ((line, "") for line in card_lines(record.card, verbose=verbose))
+        yield "", ""
     yield from _notes(record)
     if told := declaring(record):
         yield told, "dim"

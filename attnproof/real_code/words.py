@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..faults import FAULT, internal_errors
 from ..programs.finding import UNLIKE
-from .records import CodeRecord, LawOfCodeRecord, LawVerdict, PartRecord, SeenRecord
+from ..symbolic.verdict_line import Condition, clauses
+from .records import (
+    CardRecord,
+    CodeRecord,
+    LawOfCodeRecord,
+    LawVerdict,
+    PartRecord,
+    SeenRecord,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from .collecting import Collected
     from .running import Stopped
 
-__all__ = ["SIGNS", "STYLES", "broken_lines", "counted", "declaring", "exit_code", "how",
-           "outcome_told", "part_told", "printed_told", "set_aside", "short", "stopped_told",
+__all__ = ["SIGNS", "STYLES", "broken_lines", "card_lines", "counted", "declaring", "exit_code",
+           "how", "outcome_told", "part_told", "printed_told", "set_aside", "short", "stopped_told",
            "witness_lines"]  # fmt: skip
 
 SIGNS = {
@@ -73,6 +81,26 @@ def how(law: LawOfCodeRecord) -> str:
     unlike = [one.why for one in law.findings if one.verdict == "undecided" and UNLIKE in one.why]
     doubt += "".join(f"; not proved: {why}" for why in unlike[:1])
     return (good[0].why.partition("; ")[0] or "holds") + doubt
+
+
+def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
+    """The laws of encodings: what is proved under one condition stands in one line.
+
+    ``verbose``: those as well that do not apply, each with its reason.
+    """
+    if card.why:
+        yield f"it has no card: {card.why}"
+        return
+    yield "its card, the laws of encodings asked of its graph:"
+    proved: dict[str, list[str]] = {}
+    for law in card.laws:
+        if law.verdict == "proved":
+            told = clauses(Condition(one.text, one.kind) for one in law.assuming)
+            proved.setdefault(" ".join(["proved", ", ".join(told)]).strip(), []).append(law.law)
+    yield from (f"  {told}: {', '.join(laws)}" for told, laws in proved.items())
+    for law in card.laws:
+        if law.verdict in ("refuted", "undecided") or (verbose and law.verdict != "proved"):
+            yield f"  {law.verdict}: {law.law}: {law.why}"
 
 
 def counted(record: CodeRecord) -> str:

@@ -123,14 +123,14 @@ def _wrong(
 
 
 def _drawn(graph: Graph) -> dict[str, Tensor]:
-    """Other numbers for the tables: what ones and zeros hide, these show.
+    """Other numbers for the tables, where the term has any: what ones and zeros hide, these show.
 
     Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
     """
     generator = torch.Generator().manual_seed(2)
     return {
         name: ((torch.rand(value.shape, generator=generator) + 0.5) / _width(value)).to(value.dtype)
-        if value.is_floating_point() else value
+        if value.is_floating_point() and name not in graph.exported.angles else value
         for name, value in graph.exported.values.items()
     }  # fmt: skip
 

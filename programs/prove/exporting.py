@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.fx import Node
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
+from .angles import Angles, angles_of
 from .guards import conditions_of
 from .patterns import Pattern, pattern_of
 from .subgraphs import is_silent, live, nodes_of, unread_of
@@ -87,6 +88,11 @@ class Exported:
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
         return (inputs[1], inputs[0], *inputs[2:]) if self.place == 1 else tuple(inputs)
+
+    @cached_property
+    def angles(self) -> dict[str, Angles]:
+        """The tables that hold cosines and sines of positions, by their names."""
+        return angles_of(self.values)
 
     @property
     def stored(self) -> dict[str, Tensor]:

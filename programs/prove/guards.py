@@ -20,7 +20,7 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
-__all__ = ["Binding", "alike", "conditions_of", "met", "possible", "ranges_told", "told"]
+__all__ = ["Binding", "alike", "conditions_of", "meets", "met", "possible", "ranges_told", "told"]
 
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST = 400, 40
@@ -131,15 +131,16 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
                     for _, t in b for s in free(t)})  # fmt: skip
     drawn = random.Random(0)
     return any(
-        all(_met_by(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
+        all(meets(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
         for at in ({s: drawn.randint(2, LARGEST >> (k % 4)) for s in sizes} for k in range(TRIES))
     )
 
 
-def _met_by(
+def meets(
     conditions: Sequence[Any], ranges: Mapping[str, Any], bindings: Iterable[Binding],
     at: Mapping[str, int],
 ) -> bool:  # fmt: skip
+    """Whether sizes of a law meet the conditions and ranges of a graph wherever it is called."""
     for binding in bindings:
         known = {symbol: length_value(t, dict(at)) for symbol, t in binding}
         if any(not r.lower <= known[s] <= r.upper for s, r in ranges.items() if s in known):

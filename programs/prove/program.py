@@ -90,6 +90,8 @@ class Program:
         if kind == "pattern":
             return value.placed(node.name, self.notes)
         self.notes.stored[named[value].term] = (value, self.exported.values[value])
+        if value in self.exported.angles:
+            self.notes.angles[named[value].term] = self.exported.angles[value]
         return named[value]
 
     def _inside(self, graph: Graph, *values: Any) -> Any:

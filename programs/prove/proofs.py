@@ -17,7 +17,7 @@ from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.scalars import number_of
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import Term, free
 from attnproof.symbolic.unrolling import written_out
 from attnproof.symbolic.verdict_line import Condition
 from attnproof.theorems.laws import Formula, laws_of
@@ -30,8 +30,9 @@ from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
 from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
 from .gate import Gate, gate
-from .guards import Binding, alike, possible, ranges_told
+from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
+from .hooks import Hook, Hooks
 from .operations import Unread
 from .running import witness_of
 from .source_numbers import numbers_in
@@ -65,7 +66,7 @@ class Traced:
 
     ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
     reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
-    assumed in reading the graph as a term.
+    assumed in reading the graph as a term.  ``hooks`` are its rotations, of rotary code.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -75,6 +76,7 @@ class Traced:
     why: str = ""
     readings: tuple[Condition, ...] = ()
     seconds: float = 0.0
+    hooks: Hooks | None = None
 
 
 def prove(
@@ -134,6 +136,7 @@ def _proved(
     return Traced(
         tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
         tuple(found.missing), "; ".join(found.reasons), proofs.readings, perf_counter() - start,
+        proofs.hooks(),
     )  # fmt: skip
 
 
@@ -388,14 +391,53 @@ class _Proofs:
 
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
+        said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
+        if law.id in ORDERED and reorders(self.subject):
+            said = (IN_ORDER,)
+        return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))
+
+    def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip
-        said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
-        if law.id in ORDERED and reorders(self.subject):
-            said = (IN_ORDER,)
-        return tuple(dict.fromkeys((*told, *self._read(graphs.values()), *said, ONE_CALL)))
+        return *told, *self._read(graphs.values())
+
+    def hooks(self) -> Hooks | None:
+        """The rotations of rotary code, where all were read; None elsewhere."""
+        graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
+        if "turn" not in graphs or self._lacks_key() or any(
+            self.gates[name].unlike for name in graphs
+        ):  # fmt: skip
+            return None
+
+        def forget() -> None:
+            for graph in graphs.values():
+                graph.program.forget()
+                graph.folded.forget()
+
+        def conditions() -> tuple[Condition, ...]:
+            told = (*self._lengths(graphs), *self._of_calls(graphs), ONE_CALL)
+            return tuple(dict.fromkeys(told))
+
+        def allows(sizes: Mapping[str, int]) -> bool:
+            def spoken(binding: Binding) -> bool:
+                return all(s.data[0] in sizes for _, length in binding for s in free(length))
+
+            return all(
+                meets(g.exported.conditions, ranges_of(g), filter(spoken, g.program.met), sizes)
+                for g in graphs.values()
+            )
+
+        made = {name: Hook(graph, axes) for name, graph in graphs.items()}
+        least: dict[str, int] = {}
+        for graph in graphs.values():
+            ranges = ranges_of(graph)
+            for letter, name in zip("BHT", graph.exported.shapes[0], strict=False):
+                if name in ranges:
+                    least[letter] = max(int(ranges[name].lower), least.get(letter, 1))
+        whole = getattr(self.subject, "whole", False)
+        return Hooks(made["turn"], made.get("key"), whole, least, forget, conditions, allows)
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""

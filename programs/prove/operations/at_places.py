@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attnproof.symbolic import namespace as xp
@@ -14,6 +15,7 @@ from attnproof.symbolic.givens import Function, Given
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term, free, make, postorder
 
+from ..angles import Angles
 from .known import entries_of
 from .reading import Unread, assume, constant, notes, reads
 from .shapes import axis_of, each_part
@@ -61,11 +63,22 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
     length = a.axes[axis]
     if not inside:
         assume(f"indices stay below {length!r}, the length of a stored table", "if")
+    angles = notes().angles.get(a.term)
+    if angles is not None and angles.axis == axis:
+        return _placed(_angles(angles, where), axis, where.ndim)
     rest = (*a.axes[:axis], *a.axes[axis + 1 :])
     given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
     notes().givens[told] = given
     notes().rows[told] = (value, axis)
     return _placed(Function(told, given)(where), axis, where.ndim)
+
+
+def _angles(angles: Angles, where: Array) -> Array:
+    """The cosines and sines that a stored table has for these positions."""
+    assume(f"stored cosines and sines, exact within {angles.off:.1g}, are read as exact ones")
+    notes().givens[angles.name] = angles.given
+    notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
+    return angles.at(where, None if angles.factor == 1 else constant(angles.factor))
 
 
 def _gathered(a: Array, axis: int, where: Array) -> Array:

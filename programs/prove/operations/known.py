@@ -19,7 +19,7 @@ NAMED = ("var", "index", "size", "space", "call", "inverse")
 def entries_of(array: Array) -> Tensor | None:
     """All entries of such an array, or None for any other; they are exact below 2⁵³."""
     # A length is an argument or stands in a shape; neither may have a name.
-    parts = {part for t in postorder(array.term) for part in (t, *t.shape)}
+    parts = {part for t in postorder(array.term) for part in (t, *t.shape)} | {*array.axes}
     if is_truth(array.term) or any(part.op in NAMED for part in parts):
         return None
     reading = TorchReading({}, {}, torch.float64, torch.device("cpu"))

@@ -18,6 +18,8 @@ from attnproof.symbolic.scalars import is_truth, number_of
 from attnproof.symbolic.terms import Term
 from attnproof.symbolic.verdict_line import Condition, Kind
 
+from ..angles import Angles
+
 __all__ = [
     "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant", "noted",
     "notes", "noting", "numeric", "opaque", "reads", "sized", "whole",
@@ -42,7 +44,8 @@ class Notes:
     the values of the numbers that stand for any.  ``prefix`` keeps names of two graphs apart.
 
     ``patterns`` are stored constants that are known at any lengths (a triangle, a range), and
-    ``stored`` the tables that stand for any numbers, with their names and values; ``rows`` are
+    ``stored`` the tables that stand for any numbers, with their names and values; ``angles`` those
+    of them whose rows are cosines and sines; ``rows`` are
     functions that stand for the rows of a table: the table, and the axis that is read.
     ``views`` are tables with their axes in another order or with new ones: the table, and which of
     its axes each is, None for a new one.
@@ -54,6 +57,7 @@ class Notes:
     prefix: str = ""
     patterns: dict[Term, Callable[[tuple[Any, ...]], Array]] = field(default_factory=dict)
     stored: dict[Term, tuple[str, Any]] = field(default_factory=dict)
+    angles: dict[Term, Angles] = field(default_factory=dict)
     rows: dict[str, tuple[Any, int | tuple[int, ...]]] = field(default_factory=dict)
     views: dict[Term, tuple[Array, tuple[int | None, ...]]] = field(default_factory=dict)
 
@@ -61,7 +65,7 @@ class Notes:
     longest: dict[Term, int] = field(default_factory=dict)
     givens: dict[str, Given] = field(default_factory=dict)
     largest: dict[str, tuple[Array, int]] = field(default_factory=dict)
-    constants: dict[str, float] = field(default_factory=dict)
+    constants: dict[str, float | torch.Tensor] = field(default_factory=dict)
     infinite: bool = False
     masking: bool = False
     filled: bool = False

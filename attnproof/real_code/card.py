@@ -1,0 +1,175 @@
+"""The card of rotary code: the laws of encodings, asked of its graph as of an encoding.
+
+What the graph does to a vector at a position is the method ``turn`` of an encoding (and ``key``,
+where keys have a graph of their own).  A law is proved for any parameters and all real positions;
+what is not proved is refuted, if it is, with the parameters that the code has, at lengths that its
+graph allows and at positions that the code takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..cells import idle, settled
+from ..conformance import read_elsewhere
+from ..encoding import Encoding
+from ..encoding_law import Answer, EncodingLaw
+from ..laws import LAWS
+from ..laws.positions import RUN
+from ..stateless import require_no_state
+from ..symbolic import namespace as xp
+from ..symbolic.array import Array, as_array
+from ..symbolic.budget import OutOfTime, within
+from ..symbolic.claim import Law, at_least
+from ..symbolic.faults import fault_of
+from ..symbolic.prove import Effort
+from ..symbolic.refute import refute
+from ..symbolic.statement import Statement
+from ..symbolic.terms import free
+from ..symbolic.verdict_line import Condition
+
+if TYPE_CHECKING:
+    from ..programs.prove.hooks import Hook, Hooks
+
+__all__ = ["card_of", "encoding_of"]
+
+Cell = dict[str, Any]
+LIMIT = 10.0  # seconds that one law may take
+OPPOSITE = {"proved": "refuted", "refuted": "proved"}
+MANY = 64  # numbers of a table that a witness is looked for with
+
+
+def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell]:
+    """Each law of encodings with its verdict of this graph, as plain data.
+
+    The keys are those of :class:`~attnproof.real_code.records.CardLawRecord`.
+    """
+    anywhere, where_it_runs = encoding_of(hooks), encoding_of(hooks, whole=hooks.whole)
+    for kind in (anywhere, where_it_runs):
+        require_no_state(kind())
+    for law in laws:
+        start = perf_counter()
+        hooks.forget()
+        told: Mapping[str, Any]
+        try:
+            with within(LIMIT):
+                told = _told(law, anywhere, where_it_runs, hooks)
+        except OutOfTime:
+            told = _undecided(f"nothing was known of it after {LIMIT:g} s")
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is not None:
+                raise
+            told = _undecided(" ".join(str(error).split()) or f"raised {type(error).__name__}")
+        yield {"law": law.id, "says": law.title, **told, "seconds": perf_counter() - start}
+
+
+def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
+    """The encoding that a graph is; ``whole``: at the positions 0, 1, 2, .. alone."""
+    turn, key = hooks.turn, hooks.key
+
+    def method(hook: Hook) -> Any:
+        def turned(self: Encoding, x: Any, p: Any) -> Any:
+            return hook(x, p, {name: getattr(self, name) for name in hook.givens})
+
+        return turned
+
+    methods = {"turn": method(turn)} if key is None else {
+        "query": method(turn), "key": method(key),
+    }  # fmt: skip
+    made = (turn,) if key is None else (turn, key)
+    kind = type("Traced", (Encoding,), {
+        **methods, "__doc__": "What traced code does to queries and keys.", "title": "traced code",
+        "width": turn.width, "axes": turn.axes, "whole": whole and not turn.axes,
+        "given": {name: given for hook in made for name, given in hook.givens.items()},
+        "usual": {name: value for hook in made for name, value in hook.values.items()},
+    })  # fmt: skip
+    read_elsewhere(kind)
+    return kind
+
+
+def _told(
+    law: EncodingLaw, anywhere: type[Encoding], where_it_runs: type[Encoding], hooks: Hooks
+) -> Cell:
+    why_not = idle(where_it_runs, law.group) or law.applies(where_it_runs)
+    if why_not:
+        return {"verdict": "does not apply", "why": why_not, "assuming": []}
+    asked = law.statement(anywhere())
+    if isinstance(asked, Answer):
+        return _answered(asked, where_it_runs, hooks)
+    found = settled(law, anywhere(), (), Effort(refuting=False, prove=LIMIT / 2)).found
+    if found.verdict == "proved":
+        steps = sum(link.steps for claim in found.claims for link in claim.links)
+        told = f"{steps} kernel steps"
+        return _holding("refuted" if law.some else "proved",
+                        f"its contrary is proved: {told}" if law.some else told, hooks,
+                        tuple(t for claim in found.claims for t in claim.readings))  # fmt: skip
+    if hooks.rounded:
+        return _undecided("no proof was found; of stored cosines, which are rounded and end, no "
+                          "exact counterexample is one of the code")  # fmt: skip
+    shown = _witness(law, where_it_runs, hooks)
+    if shown:
+        return {"verdict": "proved" if law.some else "refuted", "why": shown, "assuming": []}
+    return _undecided("no proof was found, and no counterexample")
+
+
+def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
+    """A law that finds out by itself: of any parameters, unless it fails."""
+    if found.verdict == "proved":
+        return _holding("proved", found.how, hooks, found.readings)
+    if found.verdict == "refuted" and (not kind.given or found.certified_by == RUN):
+        return {"verdict": "refuted", "why": found.how, "assuming": []}
+    return _undecided(found.how if found.verdict == "undecided" else
+                      "it fails for some parameters; of those that the code has nothing is known")
+
+
+def _holding(verdict: str, why: str, hooks: Hooks, readings: tuple[str, ...]) -> Cell:
+    conditions = (*hooks.conditions(), *(Condition(told, "if") for told in readings))
+    assuming = [{"text": one.text, "kind": one.kind} for one in dict.fromkeys(conditions)]
+    return {"verdict": verdict, "why": why, "assuming": assuming}
+
+
+def _undecided(why: str) -> Cell:
+    return {"verdict": "undecided", "why": why, "assuming": []}
+
+
+def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
+    """A certified counterexample with the code's own parameters; "" where none was found."""
+    def stated(**values: Array) -> Statement:
+        asked = law.statement(kind(**values), in_a_row=law.places_tokens(kind))
+        assert not isinstance(asked, Answer)  # it was none with any parameters
+        return asked
+
+    used = [name for name in kind.given if name in stated().givens]
+    if kind.axes or set(used) - set(kind.usual):
+        return ""  # which positions the code takes is not known, or what stands in a table
+    if sum(np.size(kind.usual[name]) for name in used) > MANY:
+        return ""
+    values = {name: _exactly(np.asarray(kind.usual[name])) for name in used}
+    asked = stated(**values)
+    own = tuple((kind.given[name].named(name).term, value.term) for name, value in values.items()
+                if name in asked.givens)  # fmt: skip
+    sizes = {t for claim in asked.claims.values() for side in claim.terms() for t in free(side)
+             if t.op == "size"}  # fmt: skip
+    rows = dict.fromkeys(("n_q", "n_k"), hooks.least.get("T", 1))
+    fewest = {**hooks.least, **rows}
+    least = tuple(Law(at_least(Array(t), fewest[t.data[0]]))
+                  for t in sorted(sizes, key=repr) if t.data[0] in fewest)  # fmt: skip
+    for claim in asked.claims.values():
+        found = refute(claim, asked.givens, (*asked.assume, *own), (*asked.laws, *least),
+                       limit_seconds=LIMIT / 4, shrink_seconds=0.1)  # fmt: skip
+        if found is not None and hooks.allows(found.sizes):
+            return found.text
+    return ""
+
+
+def _exactly(value: Any) -> Array:
+    """Floats as the fractions that they are."""
+    if not value.ndim:
+        return as_array(Fraction(float(value)))
+    return xp.stack([_exactly(part) for part in value])

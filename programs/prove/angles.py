@@ -1,0 +1,171 @@
+"""Stored tables of cosines and sines, as formulas in the position.
+
+Rotary code often keeps cos(p ω_j) and sin(p ω_j) for the positions below a length, and reads its
+rows.  A frequency is fitted to each pair of columns, and the tables are accepted only if every
+entry of every column is m cos(p ω_j) or m sin(p ω_j) within what rounding of the angle p ω_j, in
+the dtype of the table, explains.  The frequencies then stand for any numbers; that the tables hold
+rounded cosines, and for so many positions only, is told with every proof.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.givens import Given, real
+
+__all__ = ["Angles", "angles_of"]
+
+FEWEST = 4  # positions, below which columns of other functions would fit as well
+MOST = 1 << 25  # entries of the tables that are looked at
+FORMATS = (torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class Angles:
+    """A table whose row p is m cos(p ω) or m sin(p ω) of a frequency for each column.
+
+    ``axis`` is that of the positions, ``columns`` the place of each column's frequency among
+    ``frequencies``, ``sines`` which columns are sines; ``name`` is one for equal frequencies,
+    whichever graph has them; ``off`` is the largest difference of an entry from its formula.
+    """
+
+    name: str
+    axis: int
+    shape: tuple[int, ...]
+    frequencies: tuple[float, ...]
+    columns: tuple[int, ...]
+    sines: tuple[bool, ...]
+    factor: float
+    off: float
+
+    @property
+    def given(self) -> Given:
+        """The frequencies, any real numbers."""
+        return real(len(self.frequencies), says="the frequencies of stored cosines, any numbers")
+
+    def at(self, where: Array, factor: Array | None) -> Array:
+        """The rows at these places: the axes of the places, then those of a row."""
+        rest = (*self.shape[: self.axis], *self.shape[self.axis + 1 :])
+        angle = where[..., None] * _taken(self.given.named(self.name), self.columns)
+        half = len(self.sines) // 2
+        if len(set(self.sines)) == 1:
+            found = (xp.sin if self.sines[0] else xp.cos)(angle)
+        elif self.sines == (False,) * half + (True,) * half:
+            found = xp.concat((xp.cos(angle[..., :half]), xp.sin(angle[..., half:])), axis=-1)
+        else:
+            found = xp.stack([(xp.sin if sine else xp.cos)(angle[..., k])
+                              for k, sine in enumerate(self.sines)], axis=-1)  # fmt: skip
+        found = found if factor is None else found * factor
+        return found if rest == (len(self.columns),) else xp.reshape(found, (*where.axes, *rest))
+
+
+def _taken(frequencies: Array, columns: tuple[int, ...]) -> Array:
+    """The frequency of each column: as they are, one copy behind the other, or each repeated."""
+    count = max(columns) + 1
+    times = len(columns) // count
+    if columns == tuple(range(count)) * times:
+        return frequencies if times == 1 else xp.concat((frequencies,) * times)
+    if columns == tuple(k for k in range(count) for _ in range(times)):
+        return xp.reshape(xp.broadcast_to(frequencies[:, None], (count, times)), (len(columns),))
+    return xp.stack([frequencies[k] for k in columns])
+
+
+def angles_of(tables: Mapping[str, Tensor]) -> dict[str, Angles]:
+    """The tables of some code that hold cosines and sines, by their names.
+
+    Parameters, which training changes, are none; nor are tables without the sine to a cosine.
+
+    >>> angle = torch.outer(torch.arange(16.0), torch.tensor([1.0, 0.1]))
+    >>> found = angles_of({"cos": angle.cos(), "sin": angle.sin()})
+    >>> [round(w, 6) for w in found["sin"].frequencies], found["sin"].columns
+    ([1.0, 0.1], (0, 1))
+    """
+    flat = {name: found for name, table in tables.items() if (found := _columns(table)) is not None}
+    found: dict[str, Angles] = {}
+    for length in dict.fromkeys(columns.shape[0] for _, columns in flat.values()):
+        own = {name: told for name, told in flat.items() if told[1].shape[0] == length}
+        found |= _of_one_length(own, tables)
+    return found
+
+
+def _columns(table: Tensor) -> tuple[int, Tensor] | None:
+    """The axis of the positions, and the table with that axis first and the others in one."""
+    if isinstance(table, nn.Parameter) or table.dtype not in FORMATS or table.numel() > MOST:
+        return None
+    axis = next((k for k, n in enumerate(table.shape) if n > 1), None)
+    if axis is None or table.ndim < 2 or table.shape[axis] < FEWEST:
+        return None
+    return axis, table.detach().double().movedim(axis, 0).reshape(table.shape[axis], -1)
+
+
+def _of_one_length(
+    flat: Mapping[str, tuple[int, Tensor]], tables: Mapping[str, Tensor]
+) -> dict[str, Angles]:  # fmt: skip
+    columns: dict[bytes, Tensor] = {}
+    keys: dict[str, list[bytes]] = {}
+    for name, (_, told) in flat.items():
+        keys[name] = [column.contiguous().numpy().tobytes() for column in told.T]
+        columns |= dict(zip(keys[name], told.T, strict=True))
+    kinds = _paired(columns, max((torch.finfo(tables[name].dtype).eps for name in flat), default=0))
+    found: dict[str, Angles] = {}
+    for name, own in keys.items():
+        if any(key not in kinds for key in own) or len({kinds[key][2] for key in own}) != 1:
+            continue
+        ladder = sorted({kinds[key][1] for key in own}, reverse=True)
+        digest = hashlib.sha256(repr(ladder).encode()).hexdigest()[:8]
+        found[name] = Angles(
+            f"freq_{digest}", flat[name][0], tuple(tables[name].shape), tuple(ladder),
+            tuple(ladder.index(kinds[key][1]) for key in own),
+            tuple(kinds[key][0] for key in own), kinds[own[0]][2],
+            max(kinds[key][3] for key in own),
+        )  # fmt: skip
+    return found
+
+
+Kind = tuple[bool, float, float, float]  # a sine, of which frequency, by which factor, how far off
+
+
+def _paired(columns: Mapping[bytes, Tensor], eps: float) -> dict[bytes, Kind]:
+    """The columns that are cosines or sines: each needs one of the other kind for its angle."""
+    found: dict[bytes, Kind] = {}
+    cosines = {key: c for key, c in columns.items() if c[0] > 0}
+    sines = {key: s for key, s in columns.items() if s[0] == 0}
+    for key, c in cosines.items():
+        for other, s in sines.items():
+            told = _fitted(c, s, eps)
+            if told is not None:
+                frequency, factor, off = told
+                found[key] = (False, frequency, factor, off)
+                found.setdefault(other, (True, frequency, factor, off))
+                break
+    return found
+
+
+def _fitted(c: Tensor, s: Tensor, eps: float) -> tuple[float, float, float] | None:
+    """The ω and m with c = m cos(p ω) and s = m sin(p ω) at every row p, and how far off that is.
+
+    The angle of row 1 is refined at rows 2, 4, 8, .., each of which halves its error.
+    """
+    factor, last = float(c[0]), len(c) - 1
+    for few in (slice(8), slice(None)):  # most pairs are told apart by their first rows
+        if not bool(((c[few] ** 2 + s[few] ** 2 - factor**2).abs() <= 8 * eps * factor**2).all()):
+            return None
+    frequency, p = 0.0, 1
+    while p <= last:
+        seen = math.atan2(float(s[p]), float(c[p]))
+        gap = math.remainder(seen - p * frequency, 2 * math.pi)
+        frequency += gap / p
+        p = p * 2 if p * 2 <= last or p == last else last
+    rows = torch.arange(len(c), dtype=torch.float64)
+    angle = rows * frequency
+    allowed = eps * factor * (2 + angle.abs())
+    off = torch.maximum((c - factor * angle.cos()).abs(), (s - factor * angle.sin()).abs())
+    return (frequency, factor, float(off.max())) if bool((off <= allowed).all()) else None

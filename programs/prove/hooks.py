@@ -1,0 +1,140 @@
+"""A traced rotation as a function of one vector, or a row of them, and of their positions.
+
+The graph of a call has axes for rows of a batch, heads and tokens.  A vector is laid out along them
+B, H and T times; tokens in a row keep their own axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.givens import Given, positions, real
+from attnproof.symbolic.scalars import number_of, size
+from attnproof.symbolic.verdict_line import Condition
+
+from .calls import CodeRaised
+from .stating import Graph
+
+__all__ = ["Hook", "Hooks"]
+
+COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
+
+
+class Hook:
+    """``turn(x, p)`` of a graph with the inputs ``B H n D`` and ``B n``, on terms or on numpy.
+
+    Raises ``ValueError`` for a graph of other inputs.
+    """
+
+    def __init__(self, graph: Graph, axes: int = 0) -> None:
+        wanted = ("B H n D", "B n C" if axes else "B n")
+        told = (graph.call.letters[0], graph.call.letters[-1])
+        if told != wanted:
+            raise ValueError(f"wanted a call of {', '.join(wanted)}; got {', '.join(told)}")
+        self.graph, self.axes = graph, axes
+        self.lengths = dict(zip("BHnD", graph.exported.shapes[0], strict=True))
+        own = (self.axes,) * bool(self.axes)
+        values = {name: given.named(name) for name, given in graph.givens.items()}
+        self(real(self.width).named("x"), positions(*own).named("a"), values)  # notes its givens
+
+    @property
+    def width(self) -> int:
+        """The number of channels D."""
+        found = self.lengths["D"]
+        assert isinstance(found, int)  # features are never symbolic
+        return found
+
+    @property
+    def givens(self) -> dict[str, Given]:
+        """The parameters and tables of the code, any numbers; and what else its term speaks of."""
+        return self.graph.givens | self.graph.program.notes.givens
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The numbers that these have in the code; a function of rows has none."""
+        tables = {told: self.graph.exported.values[name].detach().double().numpy()
+                  for name, told in self.graph.tables.items()}  # fmt: skip
+        numbers = self.graph.program.notes.constants
+        return tables | {name: np.asarray(value) for name, value in numbers.items()}
+
+    def __call__(self, x: Any, p: Any, values: Mapping[str, Any]) -> Any:
+        """The rotation of x (D,) at p (), or of x (n, D) at p (n,); positions may have axes."""
+        if not isinstance(x, Array) and not isinstance(p, Array):
+            return self._run(np.asarray(x), np.asarray(p), values)
+        x, p = as_array(x), as_array(p)
+        rows = x.axes[:-1]
+        if len(rows) > 1:
+            raise ValueError(f"wanted one vector or a row of them; got axes {x.axes}")
+        p = xp.broadcast_to(p, (*rows, *p.axes[p.ndim - bool(self.axes) :]))
+        alone = not rows or number_of(as_array(rows[0]).term) == 1
+        if alone and rows:
+            x, p = x[0], p[0]
+        outside = (self._copies("B"), self._copies("H"))
+        tokens = (self._copies("n"),) * alone
+        turned = self.graph.on({name: values[name] for name in self.graph.givens})(
+            xp.broadcast_to(x, (*outside, *tokens, *x.axes)),
+            xp.broadcast_to(p, (outside[0], *tokens, *p.axes)),
+        )[0, 0]
+        if not alone:
+            return turned
+        return turned[:1] if rows else turned[0]
+
+    def _copies(self, letter: str) -> Any:
+        """How many copies stand along an axis: any number, or what the graph fixed."""
+        length = self.lengths[letter]
+        return length if isinstance(length, int) else Array(size(*COPIES[letter]))
+
+    def _run(self, x: Any, p: Any, values: Mapping[str, Any]) -> Any:
+        """The code itself, with its own parameters."""
+        own = self.values
+        if any(name in values and not np.array_equal(values[name], own[name]) for name in own):
+            raise ValueError("the code is run with its own parameters, and with no others")
+        like, places = self.graph.call.inputs[0], self.graph.call.inputs[-1]
+        rows = x.shape[:-1]
+        flat = x.reshape(-1, self.width)
+        x = np.broadcast_to(flat, (*self._counts(), *flat.shape))
+        p = np.broadcast_to(p, (*rows, *p.shape[p.ndim - bool(self.axes) :]))
+        p = p.reshape(1, -1, *p.shape[len(rows) :])
+        p = np.broadcast_to(p, (x.shape[0], *p.shape[1:]))
+        given = torch.tensor(x, dtype=like.dtype), torch.tensor(p, dtype=places.dtype)
+        try:
+            with torch.no_grad():
+                turned = self.graph.call.alone(*given)
+        except CodeRaised as error:
+            raise error.__cause__ or error from None
+        return turned[0, 0].double().numpy().reshape(*rows, self.width)
+
+    def _counts(self) -> tuple[int, ...]:
+        return tuple(n if isinstance(n, int) else 2 for n in map(self.lengths.get, "BH"))
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What traced code does to queries and keys; ``key`` where keys have a graph of their own.
+
+    ``whole``: positions are whole numbers.  ``least`` is the least of each length.  Since
+    ``forget``: ``conditions`` gives those under which what was shown holds of the code, and
+    ``allows`` whether the graph stands for the code at these lengths.
+    """
+
+    turn: Hook
+    key: Hook | None
+    whole: bool
+    least: Mapping[str, int]
+    forget: Callable[[], None]
+    conditions: Callable[[], tuple[Condition, ...]]
+    allows: Callable[[Mapping[str, int]], bool]
+
+    @property
+    def rounded(self) -> bool:
+        """Whether it rests on a stored table that is read as the function that it rounds."""
+        hooks = (self.turn, self.key) if self.key is not None else (self.turn,)
+        return any(angles.name in hook.graph.program.notes.givens for hook in hooks
+                   for angles in hook.graph.exported.angles.values())  # fmt: skip

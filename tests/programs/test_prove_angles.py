@@ -1,0 +1,147 @@
+"""Stored cosines and sines are proved of as such; nearly such tables are any numbers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.prove import prove
+from attnproof.programs.prove.angles import angles_of
+from attnproof.programs.subject import adapted_as
+
+
+def ladder(width: int = 8, base: float = 10000.0) -> Tensor:
+    return base ** (-torch.arange(0, width, 2).float() / width)
+
+
+def angles(length: int = 64, width: int = 8, base: float = 10000.0) -> Tensor:
+    return torch.outer(torch.arange(length).float(), ladder(width, base))
+
+
+class Stored(nn.Module):
+    """Half-split rotation by stored rows; ``spoilt`` changes the tables."""
+
+    def __init__(self, spoilt: str = "") -> None:
+        super().__init__()
+        cos, sin = angles().cos(), angles().sin()
+        if spoilt == "one entry":
+            sin[40, 1] += 1e-3
+        if spoilt == "a sine of another angle":
+            sin[:, 2] = (1.01 * angles()[:, 2]).sin()
+        if spoilt == "from a row on":
+            cos[32:], sin[32:] = cos[31:-1].clone(), sin[31:-1].clone()
+        if spoilt == "squares":
+            turned = torch.outer(torch.arange(64).float() ** 2, ladder())
+            cos, sin = turned.cos(), turned.sin()
+        self.register_buffer("cos", cos)
+        self.register_buffer("sin", sin)
+        if spoilt == "trained":
+            del self.cos
+            self.cos = nn.Parameter(cos)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        cos, sin = self.cos[positions][:, None], self.sin[positions][:, None]
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+class OneTable(nn.Module):
+    """Interleaved rotation by one table of rows [cos | sin]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.cat([angles().cos(), angles().sin()], -1))
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        cos, sin = self.table[positions][:, None].chunk(2, -1)
+        a, b = x[..., ::2], x[..., 1::2]
+        return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+
+
+class Twice(nn.Module):
+    """Tables as wide as a head, and longer by a factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        turned = torch.cat([angles(), angles()], -1)
+        self.register_buffer("cos", 1.2 * turned.cos())
+        self.register_buffer("sin", 1.2 * turned.sin())
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        cos = self.cos[positions].unsqueeze(1)
+        sin = self.sin[positions].unsqueeze(1)
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat([-b, a], -1) * sin
+
+
+def verdicts(made: nn.Module) -> dict[str, str]:
+    subject = adapted_as(made, "x: B H n D, positions: B n -> x", name="made")
+    found = prove(subject, ["relative", "norm", "composition"])
+    return {one.law: one.verdict for one in found.findings}
+
+
+@pytest.mark.parametrize("made", [Stored, OneTable], ids=["two tables", "one table"])
+def test_laws_are_proved_of_stored_cosines(made: type[nn.Module]) -> None:
+    subject = adapted_as(made(), "x: B H n D, positions: B n -> x", name="made")
+    found = {one.law: one for one in prove(subject, ["relative", "composition"]).findings}
+    assert {one.verdict for one in found.values()} == {"holds"}
+    told = [one.text for one in found["relative"].assuming]
+    assert "indices stay below 64, the length of a stored table" in told
+    assert any(text.startswith("stored cosines and sines, exact within") for text in told)
+
+
+def test_tables_with_a_factor_are_read_with_it() -> None:
+    assert set(verdicts(Twice()).values()) == {"holds"}  # each law allows one factor
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["one entry", "a sine of another angle", "from a row on", "squares", "trained"]
+)
+def test_tables_that_are_nearly_such_prove_nothing(spoilt: str) -> None:
+    found = verdicts(Stored(spoilt))
+    assert "holds" not in (found["relative"], found["composition"])
+
+
+def test_every_column_needs_its_sine() -> None:
+    turned = angles()
+    assert set(angles_of({"cos": turned.cos(), "sin": turned.sin()})) == {"cos", "sin"}
+    assert not angles_of({"cos": turned.cos()})
+    assert not angles_of({"cos": turned.cos(), "sin": (2 * turned).sin()})
+    assert not angles_of({"cos": turned[:3].cos(), "sin": turned[:3].sin()})
+
+
+def test_long_tables_in_float32_are_recognised_with_their_frequencies() -> None:
+    turned = angles(8192, 64, 500000.0)
+    found = angles_of({"cos": turned.cos(), "sin": turned.sin()})["cos"]
+    for seen, wanted in zip(found.frequencies, ladder(64, 500000.0).tolist(), strict=True):
+        assert seen == pytest.approx(wanted, rel=1e-5)
+    assert 0 < found.off < 1e-2
+
+
+def test_two_ladders_keep_their_names() -> None:
+    near, far = angles(), angles(base=1e6)
+    tables = {f"{name}_{k}": of(turned) for k, turned in enumerate((near, far))
+              for name, of in (("cos", torch.cos), ("sin", torch.sin))}  # fmt: skip
+    found = angles_of(tables)
+    assert found["cos_0"].name == found["sin_0"].name != found["cos_1"].name
+
+
+def test_rounded_to_bfloat16_it_is_no_table_of_cosines() -> None:
+    cut = [of(angles()).bfloat16() for of in (torch.cos, torch.sin)]
+    assert not angles_of(dict(zip(("cos", "sin"), cut, strict=True)))
+    assert not angles_of(dict(zip(("cos", "sin"), map(Tensor.float, cut), strict=True)))
+
+
+def test_columns_are_taken_as_they_stand() -> None:
+    turned = angles()
+    repeated = turned.repeat_interleave(2, -1)
+    several = partial(torch.cat, dim=-1)
+    for wide, columns in (
+        (several([turned, turned]), (0, 1, 2, 3, 0, 1, 2, 3)),
+        (repeated, (0, 0, 1, 1, 2, 2, 3, 3)),
+        (several([turned, turned.flip(-1)]), (0, 1, 2, 3, 3, 2, 1, 0)),
+    ):
+        assert angles_of({"cos": wide.cos(), "sin": wide.sin()})["sin"].columns == columns
