@@ -88,10 +88,10 @@ def angles_of(tables: Mapping[str, Tensor]) -> dict[str, Angles]:
     >>> [round(w, 6) for w in found["sin"].frequencies], found["sin"].columns
     ([1.0, 0.1], (0, 1))
     """
-    flat = {name: found for name, table in tables.items() if (found := _columns(table)) is not None}
+    flat = {name: told for name, table in tables.items() if (told := _columns(table)) is not None}
     found: dict[str, Angles] = {}
     for length in dict.fromkeys(columns.shape[0] for _, columns in flat.values()):
-        own = {name: told for name, told in flat.items() if told[1].shape[0] == length}
+        own = {name: one for name, one in flat.items() if one[1].shape[0] == length}
         found |= _of_one_length(own, tables)
     return found
 

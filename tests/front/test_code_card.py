@@ -25,6 +25,8 @@ from attnproof.real_code.words import card_lines
 class Turned(nn.Module):
     """Half-split rotation; ``power`` of the position, and growth with it, spoil laws."""
 
+    inv_freq: Tensor
+
     def __init__(self, power: int = 1, grows: bool = False, longest: int = 0) -> None:
         super().__init__()
         self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(0, 8, 2).float() / 8))
@@ -43,6 +45,9 @@ class Turned(nn.Module):
 
 class Stored(nn.Module):
     """The same by stored cosines of 64 positions."""
+
+    cos: Tensor
+    sin: Tensor
 
     def __init__(self) -> None:
         super().__init__()

@@ -24,6 +24,9 @@ def angles(length: int = 64, width: int = 8, base: float = 10000.0) -> Tensor:
 class Stored(nn.Module):
     """Half-split rotation by stored rows; ``spoilt`` changes the tables."""
 
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, spoilt: str = "") -> None:
         super().__init__()
         cos, sin = angles().cos(), angles().sin()
@@ -51,6 +54,8 @@ class Stored(nn.Module):
 class OneTable(nn.Module):
     """Interleaved rotation by one table of rows [cos | sin]."""
 
+    table: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("table", torch.cat([angles().cos(), angles().sin()], -1))
@@ -63,6 +68,9 @@ class OneTable(nn.Module):
 
 class Twice(nn.Module):
     """Tables as wide as a head, and longer by a factor."""
+
+    cos: Tensor
+    sin: Tensor
 
     def __init__(self) -> None:
         super().__init__()
