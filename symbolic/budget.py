@@ -38,9 +38,10 @@ class Budget:
     """
 
     def __init__(self, seconds: float, whole: Budget | None = None) -> None:
-        self.seconds = seconds
         own, wall = thread_time(), perf_counter()
-        self.ends: float = own + seconds if whole is None else min(own + seconds, whole.ends)
+        outer = whole is not None and whole.ends < own + seconds  # that one ends it
+        self.seconds = whole.seconds if whole is not None and outer else seconds
+        self.ends: float = whole.ends if whole is not None and outer else own + seconds
         self._wall = wall + (self.ends - own)
 
     @property

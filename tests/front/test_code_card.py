@@ -119,7 +119,7 @@ def test_stored_cosines_are_proved_within_their_table_and_refute_nothing() -> No
     found = cells("stored", "relative", "even", "defined-beyond")
     assert found["relative"]["verdict"] == "proved"
     texts = [one["text"] for one in found["relative"]["assuming"]]
-    assert "indices stay below 64, the length of a stored table" in texts
+    assert "indices stay in 0, .., 63, those of a stored table" in texts
     assert found["even"]["verdict"] == "undecided"
     assert "rounded" in found["even"]["why"]
     assert found["defined-beyond"]["verdict"] == "refuted"

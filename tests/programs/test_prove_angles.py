@@ -97,7 +97,7 @@ def test_laws_are_proved_of_stored_cosines(made: type[nn.Module]) -> None:
     found = {one.law: one for one in prove(subject, ["relative", "composition"]).findings}
     assert {one.verdict for one in found.values()} == {"holds"}
     told = [one.text for one in found["relative"].assuming]
-    assert "indices stay below 64, the length of a stored table" in told
+    assert "indices stay in 0, .., 63, those of a stored table" in told
     assert any(text.startswith("stored cosines and sines, exact within") for text in told)
 
 

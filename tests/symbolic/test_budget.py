@@ -161,3 +161,10 @@ def test_the_sign_of_a_number_asks_whether_there_is_time(clock: Clock) -> None:
         sign(term.term)
     with within(0), pytest.raises(OutOfTime):
         collected(term.term)
+
+
+def test_what_ends_a_search_is_told_by_its_own_seconds() -> None:
+    with within(0), within(), pytest.raises(OutOfTime, match="in 0 seconds"):
+        spend()
+    with within(5), within(0), pytest.raises(OutOfTime, match="in 0 seconds"):
+        spend()

@@ -61,11 +61,14 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
     # One name for each axis: a column of a square table is no row of it.
     told = f"{notes().prefix}{name}_row" if axis == 0 else f"{notes().prefix}{name}_along_{axis}"
     length = a.axes[axis]
-    if not inside:
-        assume(f"indices stay below {length!r}, the length of a stored table", "if")
     angles = notes().angles.get(a.term)
     if angles is not None and angles.axis == axis:
+        if not inside:  # counted from the end a row is that of another position
+            last = angles.shape[axis] - 1
+            assume(f"indices stay in 0, .., {last}, those of a stored table", "if")
         return _placed(_angles(angles, where), axis, where.ndim)
+    if not inside:
+        assume(f"indices stay below {length!r}, the length of a stored table", "if")
     rest = (*a.axes[:axis], *a.axes[axis + 1 :])
     given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
     notes().givens[told] = given
