@@ -7,7 +7,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,29 @@ os.environ["XDG_DATA_HOME"] = str(Path(tempfile.gettempdir()) / "attnproof-tests
 # programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What a module makes for all of its tests is made once: one worker runs them.
+
+    A run of every claim takes a minute and a half, and each worker would do it again.
+    """
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class ByFixture(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return path if makes_for_a_module(path) else nodeid
+
+    return ByFixture(config, log)
+
+
+@cache
+def makes_for_a_module(path: str) -> bool:
+    """Whether a file has a fixture for all of its tests, beside settings that cost nothing."""
+    file = ROOT / path
+    return file.is_file() and '@pytest.fixture(scope="module")' in file.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

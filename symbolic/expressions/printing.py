@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,20 +21,36 @@ Printed = tuple[str, str]
 
 
 def short_sides(shown: Iterable[Sides]) -> Iterator[tuple[Sides, Printed, Printed]]:
-    """The conclusions whose sides are short, each side in plain text and in LaTeX."""
+    """The conclusions whose sides are short, each side in plain text and in LaTeX.
+
+    LaTeX is written of those alone, and nothing of what has more leaves than may be read.
+    """
     for side in shown:
-        printed = [_printed(part) for part in (side.left, side.right)]
-        if all(len(text) <= LONGEST for text, _ in printed):
-            yield side, printed[0], printed[1]
+        both = [np.asarray(part, dtype=object) for part in (side.left, side.right)]
+        if any(map(_is_long, both)):
+            continue
+        left, right = map(_text, both)
+        if max(len(left), len(right)) <= LONGEST:
+            yield side, (left, _latex(both[0])), (right, _latex(both[1]))
 
 
-def _printed(entries: Any) -> Printed:
-    array = np.asarray(entries, dtype=object)
-    if not array.ndim:
-        return str(array.item()), sp.latex(array.item())
-    if array.ndim > 2:
-        return str(array.tolist()), sp.latex(sp.Array(array.tolist()))
-    return str(array.tolist()), sp.latex(sp.Matrix(np.atleast_2d(array).tolist()))
+def _is_long(entries: Any) -> bool:
+    """Whether it has more leaves than a text of the longest has characters."""
+    parts = (part for entry in entries.flat for part in sp.preorder_traversal(entry))
+    leaves = (part for part in parts if not getattr(part, "args", ()))
+    return next(islice(leaves, LONGEST, None), None) is not None
+
+
+def _text(entries: Any) -> str:
+    return str(entries.tolist() if entries.ndim else entries.item())
+
+
+def _latex(entries: Any) -> str:
+    if not entries.ndim:
+        return str(sp.latex(entries.item()))
+    if entries.ndim > 2:
+        return str(sp.latex(sp.Array(entries.tolist())))
+    return str(sp.latex(sp.Matrix(np.atleast_2d(entries).tolist())))
 
 
 def entry_lines(side: Sides) -> Iterator[str]:
