@@ -11,9 +11,9 @@ from typing import Any
 
 from .declared import DeclaredAttention
 from .given import not_its_own
-from .subjects import Additive, Attention, Rotary, Subject
+from .subjects import Additive, Attention, Mask, Rotary, Subject
 
-__all__ = ["NO_MASK", "declared_of", "not_asked", "promised"]
+__all__ = ["IN_ORDER", "NO_MASK", "declared_of", "in_order", "not_asked", "promised"]
 
 NO_MASK = "no causal mask is declared"
 NOT_CAUSAL = "declared as not causal"
@@ -36,6 +36,8 @@ LACKS = {
     "step-by-step": ("step", "the code keeps no cache"),
     "documents-apart": ("documents", "the code takes no packed documents"),
     "translation": ("whole_layer", "the code has no place at which its tokens start"),
+    "shift-of-scores": ("attend", "the code takes tokens: nothing can be added to its scores"),
+    "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
     "last-rows": ("bias", "a window has no last queries"),
     "paths-agree": ("paths", "it has one path"),
 }  # fmt: skip
@@ -63,7 +65,7 @@ def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
     if law == "causal":
         return _not_causal(subject, named=named)
     if law in IN_ORDER:
-        return _in_order(subject)
+        return in_order(subject)
     rule = RULES.get(law)
     return "" if rule is None else rule(subject)
 
@@ -75,7 +77,7 @@ def _not_causal(subject: Subject, *, named: bool = False) -> str:
     return "" if said or named else NO_MASK
 
 
-def _in_order(subject: Any) -> str:
+def in_order(subject: Any) -> str:
     """Why tokens, or keys, may have an order, as far as it is declared."""
     declared = declared_of(subject)
     if declared.causal or declared.window:
@@ -117,6 +119,18 @@ def _translation(subject: Attention) -> str:
     return "the layer is meant to look at absolute positions" if absolute else ""
 
 
+def _window(subject: Subject) -> str:
+    declared = declared_of(subject)
+    if not declared.window:
+        return "no window is declared"
+    whole = isinstance(subject, Mask) or declared.causal
+    return "" if whole else "windows are counted where the mask is causal; declare causal"
+
+
+def _alignment(subject: Subject) -> str:
+    return "" if declared_of(subject).causal or not isinstance(subject, Mask) else NO_MASK
+
+
 def _past(subject: Subject) -> str:
     unsaid = declared_of(subject).causal is None
     return "whether the code is causal is not declared" if unsaid else ""
@@ -147,6 +161,8 @@ RULES: dict[str, Callable[[Any], str]] = {
     "heads-apart": _tokens_only,
     "groups-of-heads": _one_group,
     "translation": _translation,
+    "window-as-declared": _window,
+    "alignment": _alignment,
     "past-is-used": _past,
     "hidden-keys-do-nothing": _no_mask,
     "step-by-step": _step,

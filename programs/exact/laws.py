@@ -33,7 +33,7 @@ Calls = SimpleNamespace
 def formulas(law: str, kind: str) -> tuple[Formula, ...]:
     """The formulas of a law of this kind of code that finite fields may have a meaning for."""
     return tuple(f for one in laws_of(kind) if one.id == law for f in one.formulas
-                 if f.kind == kind and kind != "mask")  # fmt: skip
+                 if f.kind == kind and kind != "mask" and not f.floats)  # fmt: skip
 
 
 def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 
-from ..asked import NO_MASK, declared_of, not_asked
+from ..asked import IN_ORDER, NO_MASK, declared_of, in_order, not_asked
 from ..declared import DeclaredAttention
 from ..draw import Draw
 from ..response import allowance
 from ..rotary_matrices import order_of
-from ..subjects import Bias, Rotary, Subject
+from ..subjects import Bias, Mask, Rotary, Subject
 from .softmax import no_multiple, no_order, no_softmax
 
 __all__ = ["channel_order", "no_formula", "plain_of"]
@@ -39,11 +39,13 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
-    if formula.id == "alignment":
+    if formula.id == "alignment" and formula.kind != "mask":
         return NO_MASK if not declared.causal else _not_at_the_end(declared)
-    if formula.kind == "mask":
-        return _whole_past(declared)
-    if formula.id == "order-of-keys" and not named:
+    if formula.floats:
+        return ""
+    if formula.id == "queries-apart" and not formula.unsaid:  # alone they stand at other places
+        return in_order(subject) or _run(no_order, subject)
+    if formula.id in IN_ORDER and formula.call == "attend" and not named:
         return _run(no_order, subject)
     if formula.id == "cache-keeps-its-positions":
         return _run(_none_went, subject)
@@ -96,13 +98,6 @@ def _not_at_the_end(declared: DeclaredAttention) -> str:
     return "" if at_end else "it is not declared that the last query stands at the last key"
 
 
-def _whole_past(declared: DeclaredAttention) -> str:
-    """A formula says of a mask that it shows the whole past, the last query at the last key."""
-    if not declared.causal:
-        return NO_MASK
-    return "the mask is declared to have a window" if declared.window else _not_at_the_end(declared)
-
-
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
     """What a run of the code says against asking, "" where it cannot be run so."""
     try:
@@ -135,6 +130,10 @@ def channel_order(
 
 def plain_of(subject: Subject) -> dict[str, Any]:
     """The numbers of some code that laws use."""
+    if isinstance(subject, Mask):
+        declared = declared_of(subject)
+        return {"past": bool(declared.causal), "window": declared.window or 0,
+                "at_end": declared.alignment == "end"}  # fmt: skip
     names = ("first", "heads", "groups", "axes", "causal", "values_turn")
     found = {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}

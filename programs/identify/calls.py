@@ -16,6 +16,7 @@ from torch import Tensor
 
 from attnproof.theorems.laws import called
 
+from ..influence import sees
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .asked import channel_order, plain_of
 
@@ -64,6 +65,7 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
             found = {"call": hand.call("call", subject.call)}
         case Mask():
             found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
+            found["seen"] = _of_lengths(_square_or_more(subject))
             more = {"true_means": subject.true_means}
     return called(found, **plain_of(subject), **more)
 
@@ -158,7 +160,8 @@ def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[.
 
 def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
     if subject.bias is None:
-        return {}
+        name = "windowed" if subject.index is None else "indexed"
+        return {name: hand.call("windowed", _of_window(subject))}
     bias = subject.bias
 
     def biased(queries: int, keys: int) -> Tensor:
@@ -169,6 +172,36 @@ def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
             raise NotAsked(f"the code makes the bias of one length ({told})") from error
 
     return {"biased": hand.call("biased", _of_lengths(biased))}
+
+
+def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
+    """The bias of a window of these lengths, or its index, with the axes of the window apart."""
+
+    def windowed(sizes: tuple[int, ...]) -> Tensor:
+        if subject.index is not None:
+            made = subject.index(sizes)
+        elif subject.window is not None and len(sizes) == 2:
+            made = subject.window(*sizes)
+        else:
+            raise ValueError(f"the code makes no window of {len(sizes)} axes")
+        return made.reshape(*made.shape[:-2], *sizes, *sizes)
+
+    return windowed
+
+
+def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
+    """What a mask shows, in truth values."""
+
+    def seen(queries: int, keys: int) -> Tensor:
+        try:
+            return sees(subject, queries, keys)
+        except REFUSALS as error:
+            if queries == keys:
+                raise
+            told = "the code makes masks of as many queries as keys only"
+            raise NotAsked(told) from error
+
+    return seen
 
 
 def _of_lengths(make: Callable[[int, int], Tensor]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..draw import Draw
+from ..influence import told_matrix
 from ..response import allowance, gap, unit_of
 from ..subjects import Attention
 from .weights import read_weights, scale_of
@@ -23,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 KEYS = 5
+DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
 CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
 OTHER = ("its weights are no softmax: their ratios are no exponentials of what is linear in the "
@@ -153,15 +155,17 @@ def no_multiple(one: Attention, draw: Draw) -> str:
     return ""
 
 
-def no_order(one: Attention, draw: Draw) -> str:
+def no_order(one: Attention, draw: Draw, keys: int = KEYS) -> str:
     """Why the keys may have an order: they have one, and nothing declares that they have none."""
     declared = one.declared
     if one.attend is None or (declared is not None and declared.causal is False):
         return ""
-    q = draw.normal(1, one.heads, KEYS, one.width or 5, salt=57)
-    k, v = (draw.normal(1, one.groups, KEYS, one.width or 5, salt=s) for s in (58, 59))
+    q = draw.normal(1, one.heads, keys, one.width or 5, salt=57)
+    k, v = (draw.normal(1, one.groups, keys, one.width or 5, salt=s) for s in (58, 59))
     seen = allowance(lambda q, k, v: one.attend(q, k, v, None), q, k, v, draw=draw)  # type: ignore[misc]
-    order = draw.permutation(KEYS)
+    order = draw.permutation(keys)
     if gap(one.attend(q, k[:, :, order], v[:, :, order], None), seen.output) <= seen():
         return ""
-    return "keys have an order, and nothing is declared: a mask, or positions, may be meant"
+    shown = told_matrix(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
+    return (f"keys have an order, and nothing is declared (keys seen: {' '.join(shown)}): a mask, "
+            f"or positions, may be meant; {DECLARE}")  # fmt: skip

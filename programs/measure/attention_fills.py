@@ -13,11 +13,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..finding import Seen
+from ..influence import sees, visible
 from ..response import unit_of
+from .base import Outcome, broken, held
 from .influence import attend_sizes, inputs
+from .laws import further
 from .scene import Scene
 
-__all__ = ["BEYOND", "COUNT", "fill_told", "read_through"]
+__all__ = ["COUNT", "read_through"]
 
 BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
 SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
@@ -39,9 +43,33 @@ def read_through(scene: Scene, mask: Tensor | None = None) -> str:
     return "" if scene.tokens is None else _by_tokens(scene, scene.tokens)
 
 
+@further("causal", "mask")
+def fill_of_mask(scene: Scene) -> Outcome:
+    """What to add where a mask of numbers hides by a number that a score can come near."""
+    made = scene.subject.mask(2, 2)
+    least = float(made.double().min()) if made.is_floating_point() else 0.0
+    return held(fill_told(least) if -BEYOND[-1] < least < 0 else "")
+
+
+@further("true-means-visible", "mask")
+def fill_too_small(scene: Scene) -> Outcome:
+    """Broken where a number that is to hide is so small that its exponential is not 0."""
+    code, n = scene.subject, 6
+    made = code.mask(n, n)
+    shown = sees(code, n, n) & ~visible(scene.declared, n, n)
+    if not made.is_floating_point() or not bool(shown.any()):
+        return held("")
+    i, j = (int(x) for x in shown.nonzero()[0])
+    value = float(made.reshape(-1, n, n)[0, i, j])
+    why = f"{value:g} is added where key {j} is to be hidden of query {i}: its exponential is not 0"
+    seen = Seen({"tokens": n, "query": i, "key": j}, ("what is added", value),
+                ("what hides", "-inf"), math.inf)  # fmt: skip
+    return broken(why, seen, T=n, S=n)
+
+
 def fill_told(value: float) -> str:
     """What a mask of numbers whose fill that is does not hide."""
-    return (f"; hidden by the finite number {value:g}: a query whose scores are all below it reads "
+    return (f"hidden by the finite number {value:g}: a query whose scores are all below it reads "
             "what is hidden")  # fmt: skip
 
 

@@ -8,9 +8,10 @@ import torch
 
 from ..identify.softmax import OWN, weights_are
 from ..identify.weights import read_weights
+from ..influence import told_matrix
 from .attention_hidden import random_mask
 from .base import Outcome, not_asked, probe
-from .influence import attend_sizes, inputs, layer_sizes, named, told_matrix
+from .influence import attend_sizes, inputs, layer_sizes, named
 from .scene import Scene, in_formats
 
 __all__: list[str] = []

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..influence import visible
 from ..response import gap
 from .attention_fills import COUNT, read_through
 from .base import Outcome, held, not_asked, probe
-from .influence import Sizes, attend_sizes, inputs, layer_sizes, named, visible
+from .influence import Sizes, attend_sizes, inputs, layer_sizes, named
 from .scene import Scene, in_formats
 
 __all__: list[str] = []

@@ -14,8 +14,9 @@ from torch import Tensor
 from ..declared import DeclaredAttention
 from ..finding import Seen
 from ..identify.weights import read_weights
+from ..influence import influences, told_matrix, visible
 from .base import Outcome, held, not_asked, probe, undecided
-from .influence import attend_sizes, influences, inputs, told_matrix, visible
+from .influence import attend_sizes, inputs
 from .scene import Scene, in_formats
 
 __all__ = ["embed_of", "tokens_reached", "weights_seen", "wrongly"]
@@ -62,7 +63,7 @@ def tokens_reached(
 ) -> tuple[Tensor, float]:  # fmt: skip
     """How much each output changes with each token (T, T), and how much rounding explains."""
     x = scene.draw.normal(b, t, embed_of(scene), salt=t)
-    return influences(call, x, scene), scene.allow(call, x)()
+    return influences(call, x, scene.draw), scene.allow(call, x)()
 
 
 def tokens_ever(scene: Scene, call: Callable[[Tensor], Tensor], t: int) -> Tensor:
@@ -70,7 +71,7 @@ def tokens_ever(scene: Scene, call: Callable[[Tensor], Tensor], t: int) -> Tenso
     found = torch.zeros(t, t, dtype=torch.bool)
     for scale in (1.0, 0.1, 0.01):
         x = scale * scene.draw.normal(2, t, embed_of(scene), salt=t)
-        found |= influences(call, x, scene) > 0
+        found |= influences(call, x, scene.draw) > 0
         if bool(found.all()):
             break
     return found
@@ -127,7 +128,7 @@ def window_as_declared(scene: Scene) -> Outcome:
             found = _window_weights(scene, t, list(edge))
         else:
             x = scene.draw.normal(2, t, one.embed, salt=t) * 0.1
-            found = influences(one.layer, x, scene, list(edge))[-1:, edge] > 0
+            found = influences(one.layer, x, scene.draw, list(edge))[-1:, edge] > 0
         count, due = int(found.sum()), int(wanted.sum())
         if not torch.equal(found, wanted):
             seen = Seen({"T": t, "window": w, "keys": list(edge), "seen": told_matrix(found),

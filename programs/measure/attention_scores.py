@@ -18,51 +18,6 @@ from .scene import Scene, in_formats
 __all__: list[str] = []
 
 
-@probe("shift-of-scores", "attention")
-@in_formats
-def shift_of_scores(scene: Scene) -> Outcome:
-    """softmax(z + c) = softmax(z), with c up to twice the logarithm of the largest number.
-
-    With keys k + c q/(|q|² scale) every score of the query q is greater by c; one query for all
-    heads and tokens.  The scale is read first: other scores are asked for NaN only.
-    """
-    one = scene.subject
-    if one.attend is None:
-        return not_asked("the code takes tokens: nothing can be added to its scores")
-    top = 2 * math.log(torch.finfo(scene.draw.dtype).max)  # exp(top) is beyond all numbers
-    plain_scores = _scale_is(scene) if not one.positional else None
-    scale = plain_scores or 1 / math.sqrt(one.width or 5)
-    for sizes in attend_sizes(one, scene.declared)[:3]:
-        b, t, _, h, _, d = sizes
-        _, k, v = inputs(scene, sizes)
-        q = scene.draw.normal(b, 1, 1, d, salt=8).expand(b, h, t, d).contiguous()
-        before = scene.allow(lambda q, k, v: one.attend(q, k, v, None), q, k, v)
-        for c in (1.0, -1.0, top, -top):
-            along = q[:, :1, :1] / (q[:, :1, :1] ** 2).sum(-1, keepdim=True)
-            shifted = k + c / scale * along
-            after = scene.allow(lambda q, k, v: one.attend(q, k, v, None), q, shifted, v)
-            ok = plain_scores is not None
-            seen = scene.differs(
-                "a number added to all scores of a query changed nothing, also beyond exp's range"
-                if ok else "large scores gave no NaN (they are no products: a shift is not asked)",
-                (f"the output with {c:.4g} added to all scores", after.output),
-                ("the output as it was", before.output if ok else after.output.nan_to_num()),
-                before() + after() if ok else 0.0, **named(sizes), added=c,
-            )  # fmt: skip
-            if seen.witness is not None:
-                return seen
-        large = q.clone()
-        large[:, :, 0] *= top / scale / float(q[0, 0, 0].norm() * k.norm(dim=-1).max())
-        apart = scene.differs(
-            seen.why, ("the other queries' output with scores of one query beyond exp's range",
-                       one.attend(large, k, v, None)[:, :, 1:]),
-            ("theirs as it was", before.output[:, :, 1:]), before(2), **named(sizes), largest=top,
-        )  # fmt: skip
-        if apart.witness is not None:
-            return apart
-    return seen
-
-
 @probe("scale-as-declared", "attention")
 @in_formats
 def scale_as_declared(scene: Scene) -> Outcome:
@@ -133,16 +88,6 @@ def _read_scale(scene: Scene, sizes: tuple[int, ...]) -> tuple[torch.Tensor, flo
         off = 2 * (with_gap() + without()) / least if least > 0 else math.inf
         doubt = max(doubt, off / abs(score))
     return torch.stack(scales), doubt
-
-
-def _scale_is(scene: Scene) -> float | None:
-    """The one scale of all heads and gaps, if scores are products of queries and keys."""
-    h, g = next((n[3], n[4]) for n in attend_sizes(scene.subject, scene.declared))
-    scales, doubt = _read_scale(scene, (1, 2, 2, h, g, scene.subject.width or 5))
-    middle = float(scales.median())
-    alike = math.isfinite(middle) and float((scales - middle).abs().max()) <= doubt
-    sizes = (1, 3, 3, h, g, scene.subject.width or 5)
-    return middle if alike and middle != 0 and _products(scene, sizes, middle) else None
 
 
 def _products(scene: Scene, sizes: tuple[int, ...], scale: float) -> bool:

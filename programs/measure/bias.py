@@ -17,7 +17,7 @@ from ..identify.windows import coordinates, offsets_in, shared
 from ..subjects import Bias
 from .base import Outcome, broken, held, not_asked, probe, undecided
 
-__all__ = ["buckets", "last_rows", "offset_only", "own_index", "slopes"]
+__all__ = ["buckets", "own_index", "slopes"]
 
 LENGTHS = (3, 6, 17, 40)
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
@@ -28,131 +28,6 @@ def _square(code: Bias, n: int) -> tuple[Tensor, torch.dtype]:
     assert code.bias is not None  # who calls has seen it
     raw = code.bias(n, n)
     return heads_of(raw, n, n), raw.dtype
-
-
-@probe("offset-only", "bias")
-def offset_only(code: Bias, draw: Draw) -> Outcome:
-    """Entries of one offset are equal, each less that of the query's own key."""
-    del draw
-    if code.bias is None:
-        return _window_offsets(code)
-    error = bound = 0.0
-    before: Tensor | None = None
-    for n in LENGTHS:
-        bias, dtype = _square(code, n)
-        found = by_offset(bias, dtype, causal=code.causal)
-        if not found.only:
-            h, t, s = found.at
-            u, r = found.like
-            here, there = (float(bias[h, a, b] - bias[h, a, a]) for a, b in ((t, s), (u, r)))
-            seen = Seen({"queries": n, "keys": n, "head": h, "offset": s - t},
-                        (f"query {t}, key {s}, less its own key", here),
-                        (f"query {u}, key {r}, less its own key", there),
-                        found.off, found.tol)  # fmt: skip
-            return broken("two entries of one offset differ", seen, queries=n, keys=n)
-        error, bound = max(error, found.off), max(bound, found.tol)
-        if before is not None and (other := _of_other_length(before, bias, found.tol)):
-            return broken(f"with {n} keys it is another than with {before.shape[-1]}", other,
-                          queries=n, keys=n)  # fmt: skip
-        before = bias
-    return held(f"entries of one offset are equal at {', '.join(map(str, LENGTHS))} keys",
-                error, bound, queries=LENGTHS[-1], keys=LENGTHS[-1])  # fmt: skip
-
-
-def _of_other_length(short: Tensor, long: Tensor, allowed: float) -> Seen | None:
-    """Where the bias of fewer tokens is not that of more, each less that of the query's own key."""
-    n = short.shape[-1]
-    here, there = (b - b.diagonal(dim1=-2, dim2=-1)[..., None] for b in (short, long[:, :n, :n]))
-    apart = (here - there).abs().nan_to_num()
-    if float(apart.max()) <= 2 * allowed:
-        return None
-    h, t, s = (int(i) for i in torch.unravel_index(apart.argmax(), apart.shape))
-    return Seen({"head": h, "query": t, "key": s},
-                (f"with {n} keys, less its own key", float(here[h, t, s])),
-                (f"with {long.shape[-1]} keys, less its own key", float(there[h, t, s])),
-                float(apart.max()), 2 * allowed)  # fmt: skip
-
-
-def _window_offsets(code: Bias) -> Outcome:
-    """The same with offsets of two axes and more, in the index or in the bias of a window."""
-    asked = 0
-    for sizes in WINDOWS:
-        made = _of_window(code, sizes)
-        if made is None:
-            continue
-        asked += 1
-        number, _ = offsets_in(sizes)
-        for o in torch.unique(number).tolist():
-            places = (number == o).nonzero()
-            line = made[:, places[:, 0], places[:, 1]]
-            apart = line.max(-1).values - line.min(-1).values
-            if float(apart.max()) > 0:  # the same entry of a table: no rounding
-                h = int(apart.argmax())
-                a, b = (places[int(i)].tolist() for i in (line[h].argmax(), line[h].argmin()))
-                where = coordinates(sizes).tolist()
-                seen = Seen({"window": list(sizes), "head": h},
-                            (f"query at {where[a[0]]}, key at {where[a[1]]}", float(line[h].max())),
-                            (f"query at {where[b[0]]}, key at {where[b[1]]}", float(line[h].min())),
-                            float(apart.max()))  # fmt: skip
-                return broken("two pairs of places with one offset differ", seen)
-    if not asked:
-        return undecided("no window of two or three axes was taken")
-    return held(f"places of one offset have one entry in {asked} windows", 0.0, 0.0)
-
-
-def _of_window(code: Bias, sizes: tuple[int, ...]) -> Tensor | None:
-    """The index or the bias of a window, (H, R, R); None where the code refuses the sizes."""
-    try:
-        if code.index is not None:
-            return code.index(sizes).double().cpu()[None]
-        if code.window is not None and len(sizes) == 2:
-            return code.window(*sizes).double().cpu()
-    except Exception:  # noqa: BLE001 (code of one size, or of two axes)
-        return None
-    return None
-
-
-@probe("last-rows", "bias")
-def last_rows(code: Bias, draw: Draw) -> Outcome:
-    """bias(T, S) is the last T rows of bias(S, S), for one query, two and more."""
-    del draw
-    assert code.bias is not None  # else it is not asked
-    error = bound = 0.0
-    for T, S in ((1, 3), (1, 6), (2, 6), (5, 17)):
-        full, dtype = _square(code, S)
-        raw = code.bias(T, S)
-        few, rows = heads_of(raw, T, S), full[:, -T:]
-        t, s = torch.arange(T)[:, None] + S - T, torch.arange(S)[None, :]
-        use = rows.isfinite() & ((s <= t) if code.causal else torch.ones_like(t == s))
-        if bool((few.isfinite() != rows.isfinite())[use].any()):
-            h, i, j = ((few.isfinite() != rows.isfinite()) & use).nonzero()[0].tolist()
-            hidden, shown = float(few[h, i, j]), float(rows[h, i, j])
-            seen = _rows_seen(T, S, h, i, j, hidden, shown, abs(hidden - shown), 0.0)
-            return broken("one hides a key that the other shows", seen)
-        apart = _less_first(torch.where(use, few - rows, torch.nan))
-        tol = 12 * unit_roundoff(dtype) * float(torch.where(use, rows.abs(), 0.0).max())
-        off = apart.abs().nan_to_num()
-        if not float(off.max()) <= tol:
-            h, i, j = (int(x) for x in torch.unravel_index(off.argmax(), off.shape))
-            here, there = float(few[h, i, j]), float(rows[h, i, j])
-            seen = _rows_seen(T, S, h, i, j, here, there, float(off.max()), tol)
-            return broken("the bias of few queries is not the last rows of that of all", seen)
-        error, bound = max(error, float(off.max())), max(bound, tol)
-    return held("1, 2 and 5 queries get the last rows, up to a number for each", error, bound,
-                queries=5, keys=17)  # fmt: skip
-
-
-def _rows_seen(
-    T: int, S: int, h: int, i: int, j: int, here: float, there: float, off: float, tol: float
-) -> Seen:
-    return Seen({"queries": T, "keys": S, "head": h},
-                (f"bias of {T} queries and {S} keys at [{i}, {j}]", here),
-                (f"bias of {S} and {S} at [{S - T + i}, {j}]", there), off, tol)  # fmt: skip
-
-
-def _less_first(rows: Tensor) -> Tensor:
-    """Rows less their mean over what is known."""
-    return rows - rows.nanmean(-1, keepdim=True)
 
 
 @probe("slopes-as-declared", "bias")

@@ -15,12 +15,12 @@ from .base import PROBES, run_probe
 
 __all__ = ["examine"]
 
-MODULES = ("finite", "sides", "rotary_positions",
-           "rotary_declared", "rotary_arguments", "rotary_angles", "attention",
+MODULES = ("finite", "laws", "rotary_positions",
+           "rotary_declared", "rotary_arguments", "rotary_angles", "attention_lines",
            "attention_scores", "attention_masks", "attention_causal", "attention_hidden",
            "attention_given", "attention_dropout",
            "attention_states",
-           "bias", "additive", "mask", "states")  # fmt: skip
+           "attention_fills", "bias", "additive", "states")  # fmt: skip
 
 
 def examine(

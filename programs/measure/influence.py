@@ -1,12 +1,6 @@
-"""Which keys reach which queries: declared, read off weights, and seen in outputs.
-
-Attention is linear in its values, so values that are 1 at one key and 0 at the others give the
-weights themselves.  Where the values cannot be set (a layer), one token is replaced by another.
-"""
+"""Sizes at which attention code is looked at, and inputs of these sizes."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -15,36 +9,9 @@ from ..declared import DeclaredAttention
 from ..subjects import Attention
 from .scene import Scene
 
-__all__ = ["Sizes", "attend_sizes", "influences", "inputs", "layer_sizes", "named",
-           "told_matrix", "visible"]  # fmt: skip
+__all__ = ["Sizes", "attend_sizes", "inputs", "layer_sizes", "named"]
 
 Sizes = tuple[int, int, int, int, int, int]  # B, T, S, H, G, D
-
-
-def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
-    """Truth values (T, S): what each query sees by the declaration.
-
-    With alignment "end" the last query sees the last key, with "start" the first the first.  A
-    window counts the keys up to the query and the query's own.
-
-    >>> visible(DeclaredAttention(causal=True), 2, 3).int().tolist()
-    [[1, 1, 0], [1, 1, 1]]
-    """
-    offset = keys - queries if declared.alignment == "end" else 0
-    ahead = torch.arange(keys)[None, :] - (torch.arange(queries)[:, None] + offset)
-    seen = torch.ones(queries, keys, dtype=torch.bool)
-    if declared.causal:
-        seen &= ahead <= 0
-    if declared.window:
-        seen &= ahead > -declared.window
-        if not declared.causal:
-            seen &= ahead < declared.window
-    return seen
-
-
-def told_matrix(seen: Tensor) -> list[str]:
-    """A matrix of truth values as lines of # (seen) and . (not)."""
-    return ["".join("#" if bool(one) else "." for one in row) for row in seen]
 
 
 def attend_sizes(subject: Attention, declared: DeclaredAttention) -> list[Sizes]:
@@ -103,20 +70,3 @@ def inputs(scene: Scene, sizes: Sizes, salt: int = 0) -> tuple[Tensor, Tensor, T
     draw = scene.draw
     return (draw.normal(b, h, t, d, salt=salt + 1), draw.normal(b, g, s, d, salt=salt + 2),
             draw.normal(b, g, s, d, salt=salt + 3))  # fmt: skip
-
-
-def influences(
-    call: Callable[[Tensor], Tensor], x: Tensor, scene: Scene, at: Sequence[int] | None = None
-) -> Tensor:
-    """How much each output changes with each token: x (B, S, E) -> (T, S), the largest over all.
-
-    ``at`` names the tokens that are changed, all if it is None; the others stay 0.
-    """
-    before = call(x).double()
-    found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
-    for j in range(x.shape[1]) if at is None else at:
-        other = x.clone()
-        other[:, j] = scene.draw.normal(x.shape[0], x.shape[2], salt=500 + j)
-        change = (call(other).double() - before).abs().nan_to_num(nan=torch.inf)
-        found[:, j] = change.amax(dim=(0, 2)).cpu()
-    return found

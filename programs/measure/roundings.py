@@ -21,6 +21,7 @@ from ...numeric.profile import profile_of, unit_roundoff
 from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
+from ..identify.offsets import HIDING, heads_of
 from ..response import Allowed, allowance
 from ..rotary_matrices import fastest, rounding_for
 from ..subjects import Additive, Rotary
@@ -72,7 +73,9 @@ class Roundings:
         if name == "step":
             return lambda x, state: self._step(code, x, state)
         if name in ("biased", "masked"):
-            return lambda x, y: self._made(code(x, y))
+            return lambda x, y: self._made(code(x, y), x.shape[0], y.shape[0])
+        if name == "windowed":
+            return lambda sizes: self._of_window(code(sizes), len(sizes))
         if isinstance(self.subject, Additive):
             return lambda x: self._added(code, x)
         return lambda *given: self._attended(name, code, given)
@@ -208,14 +211,17 @@ class Roundings:
         turned = STEPS * rounding.angle_unit * p * (self.fastest or 1.0)
         return _with(out, size * (2 * rounding.unit + rounding.turning + turned))
 
-    def _made(self, found: Tensor) -> Any:
-        """A mask as it is; a bias with the rounding of its entries."""
-        if found.dtype == torch.bool or not found.is_floating_point():
-            return found
-        flat = found.detach().to("cpu", torch.float64).reshape(-1, *found.shape[-2:])
+    def _made(self, found: Tensor, queries: int, keys: int) -> Rounded:
+        """A bias (H, T, S) with the rounding of its entries; what hides is −∞."""
+        flat = heads_of(found, queries, keys)
+        flat = torch.where(flat > HIDING, flat, -torch.inf)
         finite = torch.where(flat.isfinite(), flat.abs(), 0.0)
         radius = OF_A_ROW * unit_roundoff(found.dtype) * (finite.max() if finite.numel() else 0.0)
         return _with(flat, torch.as_tensor(radius))
+
+    def _of_window(self, found: Tensor, axes: int) -> Rounded:
+        """The bias of a window (H, *window, *window), or its index: entries of one table."""
+        return exact(found if found.dim() > 2 * axes else found[None])
 
 
 def _with(out: Tensor, radius: Tensor) -> Rounded:

@@ -111,7 +111,8 @@ def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
     })  # fmt: skip
     for size in SMALL:
         yield dict.fromkeys(names, size)
-    yield {name: 3 + place for place, name in enumerate(names)}
+    for ordered in (names, names[::-1]):  # queries may be more than keys, or fewer
+        yield {name: 3 + place for place, name in enumerate(ordered)}
 
 
 def _sizes_at(

@@ -100,8 +100,7 @@ def test_masks_of_more_keys_are_looked_at() -> None:
         assert [one.verdict for one in examine(mask(), laws=(law,))] == ["holds"]
     (seen,) = examine(mask(short=True), laws=("past-is-used",))
     assert seen.verdict == "broken"
-    assert seen.witness is not None
-    assert len(seen.witness.inputs["seen"]) == 1
+    assert "does not see key" in seen.why
 
 
 def test_a_mask_of_few_keys_alone_is_no_fault() -> None:
@@ -125,4 +124,4 @@ def test_other_queries_of_a_window_are_told_as_such() -> None:
     one = Mask(name="m", mask=lambda t, s: made(s)[s - t :], declared=said)
     (seen,) = examine(one, laws=("window-as-declared",))
     assert seen.verdict == "broken"
-    assert "some see other keys" in seen.why
+    assert "query 0 sees key" in seen.why

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declared import DeclaredBias
-from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify.offsets import published_slopes, t5_bucket
-from attnproof.programs.measure.base import PROBES, run_probe
-from attnproof.programs.measure.bias import buckets, last_rows, offset_only, own_index, slopes
+from attnproof.programs.measure.base import PROBES
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Bias
 
 ALIBI = DeclaredBias(name="alibi")
@@ -23,9 +22,8 @@ T5 = DeclaredBias(name="t5")
 
 
 def found(law: str, code: Bias) -> Finding:
-    one = next(p for p in PROBES if p.law == law and p.kind == "bias"
-               and p.look in (buckets, last_rows, offset_only, own_index, slopes))  # fmt: skip
-    return run_probe(one, code, Draw())[-1]
+    (seen,) = examine(code, laws=[law])
+    return seen
 
 
 def lines(change: str = "", heads: int = 6, **options: Any) -> Bias:
@@ -117,11 +115,12 @@ def test_right_code_holds(law: str, code: Bias) -> None:
 
 
 @pytest.mark.parametrize(("law", "code", "why"), [
-    ("offset-only", lines("both added"), "two entries of one offset differ"),
-    ("offset-only", Bias(name="x", heads=1, index=index("absolute")), "one offset differ"),
-    ("last-rows", lines("start"), "not the last rows"),
-    ("last-rows", lines("query length"), "not the last rows"),
-    ("last-rows", lines("hides"), "one hides a key"),
+    ("offset-only", lines("both added"), "the bias at the start differ by"),
+    ("offset-only", Bias(name="x", heads=1, index=index("absolute")),
+     "the same pairs of places differ by"),
+    ("last-rows", lines("start"), "the last rows of all differ by"),
+    ("last-rows", lines("query length"), "the last rows of all differ by"),
+    ("last-rows", lines("hides"), "alone hides a key that the last rows of all shows"),
     ("slopes-as-declared", lines("series", declared=ALIBI), "the slope of head 0 of 6"),
     ("slopes-as-declared", lines("squared", declared=ALIBI), "no line"),
     ("slopes-as-declared", lines(declared=DeclaredBias(slopes=(0.5, 0.25))), "another number"),
@@ -143,7 +142,7 @@ def test_every_planted_fault_is_broken(law: str, code: Bias, why: str) -> None:
 def test_a_witness_is_small_and_true() -> None:
     one = found("last-rows", lines("start"))
     assert one.witness is not None
-    assert one.witness.inputs == {"queries": 1, "keys": 3, "head": 4}
+    assert one.witness.inputs == {"tokens": 2, "head": 4, "query": 0, "key": 1}
     slope = found("slopes-as-declared", lines("series", declared=ALIBI)).witness
     assert slope is not None
     assert slope.there[1] == published_slopes(6)[slope.inputs["head"]]
@@ -171,8 +170,7 @@ def test_what_is_not_asked_and_what_cannot_be_told() -> None:
 
 def test_each_law_of_a_bias_has_its_probe_here() -> None:
     mine = {p.law for p in PROBES if p.look.__module__.endswith("measure.bias")}
-    assert mine == {"offset-only", "last-rows", "slopes-as-declared", "buckets-as-declared",
-                    "offsets-have-own-index"}  # fmt: skip
+    assert mine == {"slopes-as-declared", "buckets-as-declared", "offsets-have-own-index"}
 
 
 @pytest.mark.parametrize(("change", "causal", "furthest"), [

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
+from attnproof.programs.influence import sees, visible
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.influence import visible
-from attnproof.programs.measure.mask import sees
 from attnproof.programs.subjects import Attention, Mask, Subject
 from tests.programs.attention_code import (
     CAUSAL,

@@ -175,7 +175,7 @@ def fused(
 def test_attention_on_queries_keys_and_values() -> None:
     found = prove(attention(attend=fused))
     assert {f.law for f in found.findings if f.verdict == "holds"} == {
-        "order-of-keys", "permutation", "rows-sum-to-one", "rows-of-batch-apart",
+        "order-of-keys", "permutation", "queries-apart", "rows-sum-to-one", "rows-of-batch-apart",
     }  # fmt: skip
     causal = prove(attention(
         attend=lambda q, k, v, m: fused(q, k, v, m, is_causal=True), declared=CAUSAL
@@ -199,9 +199,11 @@ CASES: list[tuple[Subject, dict[str, str]]] = [
     (Bias(name="alibi of no cache", heads=8, bias=code.alibi_from_the_start),
      {"offset-only": "holds", "last-rows": "broken"}),
     (Mask(name="causal", mask=code.window_of_queries, declared=CAUSAL),
-     {"causal": "holds", "past-is-used": "holds"}),
+     {"causal": "holds", "past-is-used": "holds", "alignment": "holds",
+      "true-means-visible": "holds", "window-as-declared": "not asked"}),
     (Mask(name="causal from the start", mask=code.from_the_start, declared=CAUSAL),
-     {"causal": "broken", "past-is-used": "broken"}),
+     {"causal": "broken", "past-is-used": "broken", "alignment": "broken",
+      "true-means-visible": "holds", "window-as-declared": "not asked"}),
     (Additive(name="computed", added=code.Added(stored=False), width=16),
      {"products-of-offset": "holds", "rows-of-batch-apart": "holds"}),
     (Additive(name="stored", added=code.Added(stored=True), width=16),

@@ -20,6 +20,7 @@ from attnproof.programs.subjects import (
     Attention,
     Bias,
     Layer,
+    Mask,
     Rotary,
     Subject,
 )
@@ -42,6 +43,10 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
         return Layer(name="program", embed=6, declared=declared, **fields)
     if one.kind == "additive":
         return Additive(name="program", width=4, **fields)
+    if one.kind == "mask":
+        window = 3 if one.law == "window-as-declared" else None
+        return Mask(name="program", declared=DeclaredAttention(causal=True, window=window),
+                    mask=lambda t, s: program(torch.zeros(t), torch.zeros(s)))  # fmt: skip
     if one.kind == "bias":
         return Bias(
             name="program", heads=2, bias=lambda t, s: program(torch.zeros(t), torch.zeros(s))

@@ -84,7 +84,7 @@ def test_weights_of_tiled_heads_add_up_to_one() -> None:
 def test_a_sink_is_no_fault_and_is_told() -> None:
     for declared in (None, FULL):
         verdict, why = measured(code(sink, declared=declared), SUM)
-        assert verdict == "undecided"
+        assert verdict == "not asked"
         assert "a sink" in why
         assert in_fields(code(sink, declared=declared), SUM) == "not asked"
         assert in_fields(code(sink, declared=declared), SHIFT) == "not asked"
@@ -101,7 +101,7 @@ def test_a_key_that_is_counted_and_is_not_there_is_a_fault() -> None:
 
 def test_sigmoid_attention_is_told_where_nothing_is_declared() -> None:
     verdict, why = measured(code(sigmoid), SUM)
-    assert verdict == "undecided"
+    assert verdict == "not asked"
     assert "sigmoid" in why
     assert measured(code(sigmoid, declared=FULL), SUM)[0] == "broken"
     assert measured(code(over_queries), SUM)[0] == "broken"
@@ -145,7 +145,7 @@ def windowed(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None) -> Tensor:
 
 def test_keys_have_an_order_where_nothing_is_declared() -> None:
     one = code(windowed)
-    assert measured(one, ORDER)[0] == "undecided"
+    assert measured(one, ORDER)[0] == "not asked"
     (seen,) = exact(one)[1:2]
     made = {finding.law: finding.verdict for finding in exact(one)}
     assert made[ORDER] == "not asked", seen
@@ -264,7 +264,7 @@ def of_features(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None) -> Tensor:
 @pytest.mark.parametrize("attend", [kernel(torch.relu), of_features])
 def test_weights_of_another_kernel_are_no_softmax(attend: Callable[..., Tensor]) -> None:
     verdict, why = measured(code(attend), SUM)
-    assert (verdict, "no softmax" in why) == ("undecided", True)
+    assert (verdict, "no softmax" in why) == ("not asked", True)
     assert in_fields(code(attend), SUM) == "not asked"
     assert measured(code(attend, declared=FULL), SUM)[0] == "broken"
 

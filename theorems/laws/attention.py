@@ -6,7 +6,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .inputs import Inputs
+from .inputs import BEYOND_EXP, OF_CALLS, Inputs
 from .law import TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
@@ -37,6 +37,12 @@ SHIFT_OF_SCORES = Law(
     "attention",
     "structure",
     "a number added to all scores of a query changes nothing, and large scores give no NaN",
+)
+QUERIES_APART = Law(
+    "queries-apart",
+    "attention",
+    "structure",
+    "what a query reads depends on no other query, by what it asks or by being there",
 )
 GROUPS = Law(
     "groups-of-heads",
@@ -96,8 +102,8 @@ def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
 
 
 @SUM_TO_ONE.of(
-    "attention", "attend", names=(("equal values", "that value"),), sizes=({"r": 5, "n": 5},),
-    q=QUERIES, k=KEYS, c="real B D",
+    "attention", "attend", names=(("the output for equal values", "that value"),),
+    sizes=({"r": 5, "n": 5},), q=QUERIES, k=KEYS, c="real B D",
 )  # fmt: skip
 def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
     """Equal values give that value, here one for all heads."""
@@ -107,13 +113,74 @@ def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
 
 
 @SHIFT_OF_SCORES.of(
-    "attention", "attend", names=(("one vector added to all keys", "the keys as they are"),),
+    "attention", "attend",
+    names=(("the output with one vector added to all keys", "the output as it was"),),
     sizes=({"r": 5, "n": 5},), unsaid="large scores give no NaN", q=QUERIES, k=KEYS, v=KEYS,
     c="real B G D",
+    inputs=(
+        *OF_CALLS["attend"],
+        *(Inputs(lengths={"B": 3, "r": 6, "n": 6}, scale={"c": c}) for c in (10.0, BEYOND_EXP)),
+    ),
 )  # fmt: skip
 def shift_of_scores(f: Any, q: Any, k: Any, v: Any, c: Any) -> Sides:
     """One vector c added to all keys adds q·c to all scores of q, and changes nothing."""
     return f.attend(q, k + c[:, :, None], v), f.attend(q, k, v)
+
+
+LARGE = tuple(
+    Inputs(lengths={"B": b, "r": n, "n": n}, scale={name: BEYOND_EXP})
+    for b, n in ((1, 3), (3, 6)) for name in ("q", "k")
+)
+
+
+@SHIFT_OF_SCORES.of(
+    "attention", "attend", floats=True, inputs=LARGE, q=QUERIES, k=KEYS, v=KEYS,
+    names=(("the output at large scores, times 0,", "0"),), unsaid="a number added to all scores",
+)  # fmt: skip
+def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
+    """Scores whose exponentials are beyond all numbers, above 0 or below, give numbers."""
+    return 0 * f.attend(q, k, v), 0 * q
+
+
+SQUARE: dict[str, Any] = {
+    "q": "real B H n D", "k": KEYS, "v": KEYS, "q2": "real B H m D", "k2": "real B G m D",
+    "v2": "real B G m D",
+}  # fmt: skip
+
+
+@QUERIES_APART.of(
+    "attention", "attend", q3="real B H m D", q4="real B H n D", **SQUARE,
+    names=(("the first queries", "the same, beside others"),
+           ("the last queries", "the same, beside others")),
+    inputs=(
+        *(Inputs(lengths={"B": b, "n": n, "m": m})
+          for b, n, m in ((1, 2, 1), (3, 3, 3), (2, 1, 4))),
+        *(Inputs(lengths={"B": 2, "n": 3, "m": 3}, scale={name: BEYOND_EXP})
+          for name in ("q3", "q4")),
+    ),
+    unsaid="by being there",
+)  # fmt: skip
+def other_queries(
+    f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, q3: Any, q4: Any
+) -> Sides:
+    """The first queries read the same beside other last ones, and the last beside other first."""
+    xp, n = array_namespace(q), q.shape[2]
+    keys, values = xp.concat((k, k2), axis=2), xp.concat((v, v2), axis=2)
+    plain, last, first = (
+        f.attend(xp.concat(pair, axis=2), keys, values) for pair in ((q, q2), (q, q3), (q4, q2))
+    )
+    return [last[:, :, :n], first[:, :, n:]], [plain[:, :, :n], plain[:, :, n:]]
+
+
+@QUERIES_APART.of(
+    "attention", "attend", sizes=({"r": 2, "n": 5, "m": 3},), q=QUERIES, k=KEYS, v=KEYS,
+    q2="real B H m D",
+    names=(("the first queries", "the same alone"), ("the last queries", "the same alone")),
+)  # fmt: skip
+def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
+    """Where queries have no places, some of them read what they read among others."""
+    whole, r = f.attend(array_namespace(q).concat((q, q2), axis=2), k, v), q.shape[2]
+    return [whole[:, :, :r], whole[:, :, r:]], [f.attend(q, k, v), f.attend(q2, k, v)]
 
 
 @GROUPS.of(
@@ -178,6 +245,6 @@ def translation(f: Any, x: Any, s: Any) -> Sides:
 
 
 LAWS = (
-    PERMUTATION, ORDER_OF_KEYS, SUM_TO_ONE, SHIFT_OF_SCORES, GROUPS, HEADS_APART, TRANSLATION,
-    SCALE,
+    PERMUTATION, ORDER_OF_KEYS, SUM_TO_ONE, SHIFT_OF_SCORES, QUERIES_APART, GROUPS, HEADS_APART,
+    TRANSLATION, SCALE,
 )  # fmt: skip

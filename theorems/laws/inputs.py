@@ -6,11 +6,14 @@ ones come first, so that a witness is small.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["OF_CALLS", "Inputs"]
+__all__ = ["BEYOND_EXP", "OF_CALLS", "Inputs"]
+
+BEYOND_EXP = math.inf
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,17 @@ class Inputs:
     ``units``: vectors are all unit vectors at each of these positions, so that both sides show
     every entry of the matrices that the code applies; else vectors are drawn.
     ``lengths``: of letters, as numbers or as another letter whose length they have.
-    ``scale``: what drawn vectors are multiplied by, by name.
+    ``scale``: what drawn vectors are multiplied by, by name; ``BEYOND_EXP`` is so much that the
+    exponential of a product with them is beyond all numbers of the format.  Of a short format it
+    is less, where products would overflow.
+    ``window``: the lengths of a window.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
     units: bool = False
     lengths: Mapping[str, int | str] = field(default_factory=dict)
     scale: Mapping[str, float] = field(default_factory=dict)
+    window: tuple[int, ...] = ()
 
 
 def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
@@ -43,10 +50,13 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     ),
     "layer": _lengths("BAnr", (1, 1, 3, 2), (3, 1, 6, 3), (5, 5, 5, 5), (2, 1, "H", 2)),
     "added": _lengths("BAnr", (1, 1, 2, 1), (1, 1, 5, 3), (2, 1, 3, 3), (3, 3, 3, 2), (2, 3, 5, 2)),
-    "biased": _lengths("nr", (3, 3), (6, 11), (3, 1), (3, 5), (4, 2), (12, 5)),
+    "biased": _lengths("nr", (3, 3), (6, 11), (3, 1), (3, 5), (4, 2), (12, 5), (20, 20)),
+    "windowed": tuple(
+        Inputs(window=w) for w in ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
+    ),
     "masked": _lengths(
-        "nr", (1, 1), (2, 2), (3, 3), (6, 6), (5, 1), (5, 2), (6, 5), (33, 33), (130, 130),
-        (130, 1),
+        "nr", (1, 1), (2, 2), (3, 3), (6, 6), (33, 33), (130, 130), ("W", "W"), (5, 1), (5, 2),
+        (6, 5), (130, 1),
     ),
     "turn": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
 }  # fmt: skip

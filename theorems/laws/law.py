@@ -42,6 +42,7 @@ class Formula:
     ``inputs``: those at which it is measured, where the ones of its call do not do.
     ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
     proof of the formula is one of the law.
+    ``floats``: it speaks of what floating point leaves, and no other method reads it.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Formula:
     of_sizes: bool = False
     unsaid: str = ""
     inputs: Sequence[Inputs] = ()
+    floats: bool = False
 
     @property
     def turns(self) -> bool:
@@ -110,6 +112,7 @@ class Law:
         of_sizes: bool = False,
         unsaid: str = "",
         inputs: Sequence[Inputs] = (),
+        floats: bool = False,
         **given: str,
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
         """Add a formula: the kind of code, the call, and what is given beside it."""
@@ -120,7 +123,7 @@ class Law:
             self.formulas.append(
                 Formula(
                     self.id, kind, call, given, sides, names, shown, positive, sizes, of_sizes,
-                    unsaid, inputs,
+                    unsaid, inputs, floats,
                 )
             )  # fmt: skip
             return sides

@@ -34,6 +34,19 @@ ALIGNMENT = Law(
     "masks",
     "with fewer queries than keys the last query sees all that the declaration says",
 )
+WINDOW = Law(
+    "window-as-declared",
+    "attention mask",
+    "masks",
+    "a query sees exactly as many keys as the window declares",
+    always=False,
+)
+TRUE_MEANS = Law(
+    "true-means-visible",
+    "attention mask",
+    "masks",
+    "a mask of truth values hides what it says it hides",
+)
 HIDDEN = Law(
     "hidden-keys-do-nothing",
     "attention",
@@ -121,15 +134,75 @@ def causal_attend_changed(
     return one[:, :, :n], other[:, :, :n]
 
 
-@PAST.of("mask", "masked", of_sizes=True, x="real r", y="real n")
-@CAUSAL.of("mask", "masked", of_sizes=True, x="real r", y="real n")
+def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
+    """Whether a query sees a key by the declaration, (queries, keys); None where it sees all."""
+    ahead = xp.arange(keys)[None, :] - xp.arange(queries)[:, None]
+    last = keys - queries if f.at_end else 0
+    if f.past:
+        past = ahead <= last
+        return past & (ahead > last - f.window) if f.window else past
+    return (ahead > last - f.window) & (ahead < last + f.window) if f.window else None
+
+
+def _seen(f: Any, x: Any, y: Any) -> Sides:
+    """What a mask shows as 1 and hides as 0, and the same as declared."""
+    xp, visible = array_namespace(x), f.visible(x, y)
+    declared = _places(f, xp, x.shape[0], y.shape[0])
+    one = 0 * visible + 1
+    return visible, one if declared is None else xp.where(declared, one, 0 * one)
+
+
+SEEN = (("what the mask shows", "what is declared"),)
+SQUARES = tuple(Inputs(lengths={"n": n}) for n in (2, 3, 4, 5, 6, 8, 12, 33, 130, "W"))
+
+
+@CAUSAL.of(
+    "mask", "masked", of_sizes=True, x="real r", y="real n",
+    names=(("the keys that the mask shows", "those of them that are not later"),),
+)  # fmt: skip
 def causal_mask(f: Any, x: Any, y: Any) -> Sides:
-    """A query sees a key if and only if it is not after it; the last ones stand together."""
-    xp = array_namespace(x)
-    queries, keys = x.shape[0], y.shape[0]
-    visible = f.visible(x, y)
-    past = xp.arange(keys)[None, :] - xp.arange(queries)[:, None] <= keys - queries
-    return visible, xp.broadcast_to(xp.where(past, 1, 0), visible.shape)
+    """No query sees a key after it; the last query stands at the last key, or the first."""
+    xp, visible = array_namespace(x), f.visible(x, y)
+    ahead = xp.arange(y.shape[0])[None, :] - xp.arange(x.shape[0])[:, None]
+    past = ahead <= (y.shape[0] - x.shape[0] if f.at_end else 0)
+    return visible, xp.where(past, 1, 0 * visible) * visible
+
+
+@PAST.of(
+    "mask", "masked", of_sizes=True, x="real r", y="real n",
+    names=(("the keys that the mask shows of those declared", "those declared"),),
+)  # fmt: skip
+def past_in_mask(f: Any, x: Any, y: Any) -> Sides:
+    """Every key that is declared visible is visible."""
+    visible, declared = _seen(f, x, y)
+    return declared * visible, declared
+
+
+@WINDOW.of("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)
+def window_of_mask(f: Any, x: Any, y: Any) -> Sides:
+    """Of as many queries as keys each sees what the window declares, and nothing else."""
+    return _seen(f, x, y)
+
+
+@ALIGNMENT.of(
+    "mask", "masked", of_sizes=True, x="real r", y="real n", names=SEEN,
+    inputs=tuple(Inputs(lengths={"r": r, "n": n}) for r, n in ((1, 2), (1, 5), (2, 5), (3, 4))),
+)  # fmt: skip
+def alignment_of_mask(f: Any, x: Any, y: Any) -> Sides:
+    """With fewer queries than keys the mask shows what is declared."""
+    return _seen(f, x, y)
+
+
+@TRUE_MEANS.of(
+    "mask", "masked", of_sizes=True, x="real n", y="real n", inputs=SQUARES[:5],
+    names=(("whether each query sees its own key", "that it does"),),
+)  # fmt: skip
+def own_key(f: Any, x: Any, y: Any) -> Sides:
+    """A query sees its own key: a mask that is read the other way round hides it."""
+    xp, visible = array_namespace(x), f.visible(x, y)
+    own = xp.arange(x.shape[0])[:, None] == xp.arange(x.shape[0])[None, :]
+    one = 0 * visible + 1
+    return xp.where(own, visible, one), one
 
 
 @ALIGNMENT.of(
@@ -200,14 +273,12 @@ def documents_apart(f: Any, x: Any) -> Sides:
 LAWS = (
     CAUSAL,
     PAST,
-    Law("window-as-declared", "attention mask", "masks",
-        "a query sees exactly as many keys as the window declares", always=False),
+    WINDOW,
     ALIGNMENT,
     HIDDEN,
     Law("mask-adds", "attention", "masks",
         "a mask of numbers adds exactly these to the scores"),
-    Law("true-means-visible", "attention mask", "masks",
-        "a mask of truth values hides what it says it hides"),
+    TRUE_MEANS,
     Law("hidden-rows", "attention", "masks",
         "a query that sees no key reads zeros or what is declared, and never NaN"),
     DOCUMENTS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -259,6 +260,14 @@ def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) 
     return x + (table * (1.0 + longer * place))[None]
 
 
+def _shown(
+    x: Any, y: Any, ahead: int = 0, before: int = 1 << 20, at_end: bool = True
+) -> Any:
+    """Truth values (r, n): the keys up to each query, the last ones together; so many, or ahead."""
+    far = _far(x, y) if at_end else _far(x, y) - (y.shape[0] - x.shape[0])
+    return (far >= -ahead) & (far < before)
+
+
 def _running_law(law: str, **breaks: Program) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
     return Programs(law, "rotary", "running", _turned_at_place, told, {"turn": turned})
@@ -330,6 +339,11 @@ PROGRAMS: tuple[Programs, ...] = (
     _attended_law(
         "shift-of-scores",
         all_scores_of_a_query=lambda q, k, v: weighted(exponentials(q, k), v, 1.0),
+    ),
+    _attended_law(
+        "queries-apart",
+        by_what_it_asks=_over_queries,
+        by_being_there=lambda q, k, v: attend(q, k, v) * (1.0 * q.shape[2]),
     ),
     _attended_law(
         "heads-apart",
@@ -460,6 +474,19 @@ PROGRAMS: tuple[Programs, ...] = (
     Programs(
         "last-rows", "bias", "biased", slopes,
         {"the last rows of the bias of all": _by_start},
+    ),
+    *(Programs(law, "mask", "masked", _shown, breaks) for law, breaks in (
+        ("causal", {"no later key": partial(_shown, ahead=1)}),
+        ("past-is-used", {"every earlier key": partial(_shown, before=2),
+                          "its own": partial(_shown, ahead=-1)}),
+        ("alignment", {"the last query": partial(_shown, at_end=False),
+                       "sees all": partial(_shown, before=2)}),
+        ("true-means-visible", {"what it says": lambda x, y: ~_shown(x, y)}),
+    )),
+    Programs(
+        "window-as-declared", "mask", "masked", partial(_shown, before=3),
+        {"as many": partial(_shown, before=4), "no fewer": partial(_shown, before=2),
+         "no later key": partial(_shown, before=3, ahead=1)},
     ),
     Programs(
         "products-of-offset", "additive", "added", sines,

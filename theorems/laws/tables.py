@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from array_api_compat import array_namespace
 
-from .inputs import Inputs
+from .inputs import OF_CALLS, Inputs
 from .law import TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
@@ -88,7 +89,32 @@ def _seen(f: Any, xp: Any, bias: Any, first: Any = 0) -> Any:
     return xp.where(past[None], bias, 0 * bias[:, :, :1])
 
 
-@OFFSET_ONLY.of("bias", "windowed", of_sizes=True)
+STEPPED = (("a step further along this axis", "the same pairs of places"),)
+
+
+@OFFSET_ONLY.of("bias", "indexed", of_sizes=True, inputs=OF_CALLS["windowed"], names=STEPPED)
+def index_of_offset(f: Any) -> Sides:
+    """A step of query and key along an axis leaves their place in the table."""
+    index = f.indexed()
+    steps = list(_steps(index))
+    return [index[there] for there, _ in steps], [index[here] for _, here in steps]
+
+
+def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
+    """For each axis of a window the pairs of places one step along it, and those they come from."""
+    axes = (bias.ndim - 1) // 2
+    for axis in range(axes):
+        sides = []
+        for part in (slice(1, None), slice(0, bias.shape[1 + axis] - 1)):
+            place = tuple(part if k == axis else slice(None) for k in range(axes))
+            sides.append((slice(None), *place, *place))
+        yield sides[0], sides[1]
+
+
+@OFFSET_ONLY.of(
+    "bias", "windowed", of_sizes=True,
+    names=STEPPED,
+)  # fmt: skip
 def offset_only_in_a_window(f: Any) -> Sides:
     """A step of query and key along an axis of the window changes a query's biases by one number.
 
@@ -96,14 +122,12 @@ def offset_only_in_a_window(f: Any) -> Sides:
     all keys; the bias is (H, *window, *window).
     """
     bias = f.windowed()
-    axes = (bias.ndim - 1) // 2
+    first = (slice(None),) * ((bias.ndim + 1) // 2) + (slice(0, 1),) * ((bias.ndim - 1) // 2)
     there: list[Any] = []
     here: list[Any] = []
-    for axis in range(axes):
-        for side, part in ((there, slice(1, None)), (here, slice(0, bias.shape[1 + axis] - 1))):
-            place = tuple(part if k == axis else slice(None) for k in range(axes))
-            stepped = bias[(slice(None), *place, *place)]
-            first = (slice(None),) * (1 + axes) + (slice(0, 1),) * axes
+    for places in _steps(bias):
+        for side, place in zip((there, here), places, strict=True):
+            stepped = bias[place]
             side.append(stepped - stepped[first])
     return there, here
 

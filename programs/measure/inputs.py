@@ -1,0 +1,232 @@
+"""What a law is measured at: lengths of its letters, and drawn values, by name.
+
+The inputs stand beside the laws (:mod:`attnproof.theorems.laws.inputs`); here they become arrays
+for some code, with the heads and features that it has, at positions that it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnproof.theorems.laws import Formula
+from attnproof.theorems.laws.inputs import BEYOND_EXP, OF_CALLS, Inputs
+
+from ...numeric.rounded import Rounded
+from ..asked import declared_of
+from ..draw import Draw
+from ..identify.calls import NotAsked
+from ..rotary_matrices import lengths_of, matrices, point, rounding_for
+from ..subjects import Additive, Attention, Layer, Rotary, Subject
+from .roundings import exact
+from .sides import Beyond, Look, Values
+
+__all__ = ["designs", "given"]
+
+LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
+OTHERS = ("o",)  # positions that are as many as others, whatever they are
+
+
+def _lengths(subject: Subject) -> dict[str, int]:
+    """The length of each letter that the code decides."""
+    found = dict(LENGTHS)
+    if isinstance(subject, Rotary):
+        H, D = subject.heads, subject.width
+        return {**found, "H": H, "D": D, "E": D, "F": H * D}
+    if isinstance(subject, Attention):
+        H, G = subject.heads, declared_of(subject).groups or subject.groups
+        return {**found, "H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
+    if isinstance(subject, Additive):
+        return {**found, "E": subject.width}
+    if isinstance(subject, Layer):
+        return {**found, "E": subject.embed, "H": 3}
+    return {**found, "W": (declared_of(subject).window or 0) + 3}
+
+
+def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
+    """The inputs of a formula, and along which axis alone a shift of positions is."""
+    of_call = OF_CALLS.get(formula.call, ())
+    if not formula.inputs and not of_call:
+        of_call = OF_CALLS["layer" if "real B n E" in formula.given.values() else
+                           "attend" if "attend" in formula.call else "turn"]  # fmt: skip
+    more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
+    if isinstance(subject, Attention) and subject.module is None and formula.call == "attend":
+        fewer = subject.groups < subject.heads or declared_of(subject).groups
+        ways = ((4, 2), (6, 2), (12, 4)) if fewer else ((4, 4), (6, 6), (12, 12))
+        more += tuple(Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g}) for h, g in ways)
+    axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
+    for inputs in (*(formula.inputs or of_call), *more):
+        for axis in (None, *range(axes)) if axes > 1 else (None,):
+            yield inputs, axis
+
+
+def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
+    """The length of every letter at these inputs."""
+    found = _lengths(subject)
+    for name, told in formula.given.items():
+        letters, offsets = told.split()[1:], inputs.at.get(name)
+        if isinstance(offsets, tuple) and len(letters) > 1:
+            rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
+            many = len(rows[0])
+            if name in OTHERS:
+                continue
+            if isinstance(offsets[0], tuple):
+                found[letters[0]] = len(rows)
+            if many:
+                found[letters[1]] = many * found["D"] if inputs.units else many
+    if inputs.units:
+        found["B"] = 1
+    own = {k: found[v] if isinstance(v, str) else v for k, v in inputs.lengths.items()}
+    return {**found, **{k: max(1, min(v, 16)) if isinstance(inputs.lengths[k], str) and k != "E"
+                        and inputs.lengths[k] != "W"
+                        else v for k, v in own.items()}}  # fmt: skip
+
+
+def _drawn(
+    look: Look, formula: Formula, inputs: Inputs, axis: int | None, lengths: Mapping[str, int]
+) -> Values:  # fmt: skip
+    """What is given, by name.  Raises ``Beyond`` for positions that the code does not have."""
+    found: Values = {}
+    for salt, (name, told) in enumerate(formula.given.items()):
+        kind, *letters = told.split()
+        shape = [lengths[c] for c in letters]
+        if kind == "real":
+            if "E" in letters and not lengths["E"]:
+                raise NotAsked("how wide a token is, is not known")
+            found[name] = _numbers_of(look, name, letters, shape, inputs, salt)
+        elif kind == "permutation":
+            found[name] = _moved(look.draw, shape[0], salt)
+        elif kind in ("padding", "keep"):
+            found[name] = _kept(kind, shape)
+        else:
+            found[name] = _positions(look, kind, shape, inputs.at.get(name), axis, inputs, salt)
+    _within(look, formula, found)
+    return found
+
+
+def given(
+    look: Look, formula: Formula, inputs: Inputs, axis: int | None
+) -> tuple[Values, dict[str, int]]:
+    """What is given, and the lengths; without the last positions where the code has fewer."""
+    while True:
+        lengths = _sized(inputs, formula, look.subject)
+        try:
+            values = _drawn(look, formula, inputs, axis, lengths)
+        except Beyond:
+            many = max((len(v) for v in inputs.at.values() if _flat(v)), default=1)
+            if many < 2:
+                raise
+            fewer = {k: v[:-1] if _flat(v) and len(v) == many else v for k, v in inputs.at.items()}
+            inputs = replace(inputs, at=fewer)
+            continue
+        return _channels(look, formula, values), lengths
+
+
+def _flat(offsets: Any) -> bool:
+    return isinstance(offsets, tuple) and not isinstance(offsets[0], tuple)
+
+
+def _numbers_of(
+    look: Look, name: str, letters: list[str], shape: list[int], inputs: Inputs, salt: int
+) -> Rounded:  # fmt: skip
+    """Unit vectors, one for each token in turn; or normal numbers, in the format of the draw."""
+    if inputs.units and letters[-1:] == ["D"] and name != "y":
+        width = shape[-1]
+        units = torch.eye(width, dtype=torch.float64)[torch.arange(shape[-2]) % width]
+        return exact(units.expand(shape))
+    top = torch.finfo(look.draw.dtype).max
+    large = inputs.scale.get(name, 1.0)
+    large = 16 * math.log(top) if large == BEYOND_EXP else large
+    made = look.draw.normal(*(shape or [1]), salt=salt + 1)
+    made = made * min(large, math.sqrt(top) / 16)  # products of two stay finite
+    return exact(made if shape else made[0])
+
+
+def _moved(draw: Draw, n: int, salt: int) -> Tensor:
+    """A permutation that leaves nothing where it is: one cycle."""
+    order = torch.randperm(n, generator=draw.generator(salt))
+    found = torch.arange(n)
+    found[order] = order.roll(1)
+    return found
+
+
+def _kept(kind: str, shape: list[int]) -> Tensor:
+    """Which tokens count: of padding the first ones, fewer in each row; else every other way."""
+    rows, tokens = shape
+    place, row = torch.arange(tokens), torch.arange(rows)[:, None]
+    if kind == "padding":
+        return place < (tokens - 1 - row % 2).clamp(min=1)
+    seen = (place + 2 * row) % 4 != 1
+    seen[:, 0] |= ~seen.any(1)
+    return seen
+
+
+def _positions(
+    look: Look, kind: str, shape: list[int], offsets: Any, axis: int | None, inputs: Inputs,
+    salt: int,
+) -> Any:  # fmt: skip
+    subject = look.subject
+    axes = getattr(subject, "axes", 0)
+    low = getattr(subject, "first", 0)
+    if kind == "step":
+        return 5 if offsets is None else offsets
+    whole = torch.int64 if getattr(subject, "whole", True) else torch.float32
+    if kind == "shift":
+        by = 3 if offsets is None else offsets
+        if not axes:
+            return torch.tensor(by).to(whole)
+        moved = torch.tensor([by * (axis is None or axis == k) for k in range(axes)])
+        return moved.to(whole)
+    if offsets is None:
+        drawn = torch.randint(0, 24, shape, generator=look.draw.generator(salt + 70)).double()
+    else:
+        rows = offsets if isinstance(offsets[0], tuple) else (offsets,)
+        one = torch.tensor([list(row) for row in rows], dtype=torch.float64)
+        token = torch.arange(shape[1])
+        token = token // subject.width if inputs.units else token
+        drawn = one[torch.arange(shape[0]) % len(rows)][:, token % one.shape[1]]
+    if float(drawn.frac().abs().max()) and subject.whole:
+        raise Beyond("positions are whole")
+    drawn = drawn + low
+    if axes and kind == "position":
+        drawn = torch.stack([drawn + k for k in range(axes)], -1)
+    return drawn.to(whole)
+
+
+def _within(look: Look, formula: Formula, values: Values) -> None:
+    """Raise ``Beyond`` where the code lacks positions, or the sums of them that a law speaks of."""
+    reach = look.reach
+    if reach is None:
+        return
+    at = {name: values[name] for name, told in formula.given.items()
+          if told.split()[0] in ("position", "place")}  # fmt: skip
+    by = [v for name, v in values.items() if formula.given[name] in ("shift", "step")]
+    ends = [float(x) for p in at.values() for x in (p.min(), p.max())]
+    for s in by:
+        most = torch.as_tensor(s).double()
+        ends += [e + float(x) for e in list(ends) for x in (most.min(), most.max())]
+    if formula.id == "composition" and {"m", "p"} <= set(at):
+        ends += [float((at["m"] + at["p"]).max() - look.subject.first)]
+    if formula.id == "cache-keeps-its-positions":
+        ends.append(reach.low + values["k"].shape[2])
+    if not reach.has(*ends):
+        raise Beyond(reach.why)
+
+
+def _channels(look: Look, formula: Formula, values: Values) -> Values:
+    """Of a law of lengths: without the channels that pass, where the others become longer."""
+    if formula.id != "norm" or not isinstance(look.subject, Rotary):
+        return values
+    points = [point(look.subject, look.subject.first + o) for o in (0, 1)]
+    found = matrices(look.subject, look.subject.turn, points, look.draw)
+    longer, passes = lengths_of(found)
+    eta = rounding_for(look.subject, look.draw).turning
+    if not bool(passes.any()) or bool(passes.all()) or float((longer - 1).abs().max()) <= 2 * eta:
+        return values
+    turned = (~passes).double()
+    return {k: exact(v.value * turned) if isinstance(v, Rounded) else v for k, v in values.items()}

@@ -1,0 +1,251 @@
+"""Laws measured: each formula at its inputs, from small to large, and what was seen.
+
+What differs by more than rounding explains is made smaller until no letter can be, and shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from attnproof.theorems.laws import LAWS, Formula
+from attnproof.theorems.laws.inputs import Inputs
+
+from ..calling import evaluating
+from ..draw import Draw
+from ..finding import Seen
+from ..identify.asked import channel_order, no_formula
+from ..identify.calls import REFUSALS, NotAsked
+from ..identify.meant import meant_otherwise
+from ..identify.softmax import weights_are
+from ..response import Unsteady
+from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
+from ..subjects import Rotary
+from .base import Outcome, broken, held, not_asked, probe, undecided
+from .inputs import designs, given
+from .roundings import FedInPieces, Roundings
+from .scene import Scene, in_formats
+from .sides import NOTHING, Apart, Beyond, Look, Values, letters_of, of_side
+from .witness import accused, shown
+
+__all__ = ["MEASURED", "further", "instead"]
+
+MEASURED: Mapping[str, str] = {
+    "relative": "rotary",
+    "norm": "rotary",
+    "composition": "rotary",
+    "linear": "rotary",
+    "identity-at-zero": "rotary",
+    "every-head-alike": "rotary",
+    "follows-its-ids": "rotary",
+    "equal-axes-are-one": "rotary",
+    "turned-once": "rotary",
+    "shift-of-cached-keys": "rotary",
+    "cache-keeps-its-positions": "rotary",
+    "conversion-keeps-scores": "rotary",
+    "groups-of-heads": "attention",
+    "heads-apart": "attention",
+    "translation": "attention",
+    "documents-apart": "attention",
+    "step-by-step": "attention",
+    "products-of-offset": "additive",
+    "rows-of-batch-apart": "rotary attention additive layer",
+    "permutation": "attention layer",
+    "order-of-keys": "attention",
+    "rows-sum-to-one": "attention",
+    "shift-of-scores": "attention",
+    "queries-apart": "attention",
+    "offset-only": "bias",
+    "last-rows": "bias",
+    "causal": "mask",
+    "past-is-used": "mask",
+    "window-as-declared": "mask",
+    "alignment": "mask",
+    "true-means-visible": "mask",
+}
+"""The laws that are measured by their formulas, and of which kinds of code."""
+
+TOO_FAST = ("what it is off is what float32 leaves of pairs that turn by more than half a turn "
+            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
+
+
+SeenBy = Callable[[Scene], Outcome]
+INSTEAD: dict[str, SeenBy] = {}
+
+
+def instead(law: str) -> Callable[[SeenBy], SeenBy]:
+    """Register how a layer is looked at whose queries, keys and values no formula can be given."""
+
+    def wrap(look: SeenBy) -> SeenBy:
+        INSTEAD[law] = look
+        return look
+
+    return wrap
+
+
+FURTHER: dict[tuple[str, str], SeenBy] = {}
+
+
+def further(law: str, *kinds: str) -> Callable[[SeenBy], SeenBy]:
+    """Register what is looked at of a law beside its formulas, where they hold."""
+
+    def wrap(look: SeenBy) -> SeenBy:
+        FURTHER.update(((law, kind), look) for kind in kinds)
+        return look
+
+    return wrap
+
+
+def _further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) -> Outcome:
+    look = FURTHER.get((law, subject.kind))
+    if look is None:
+        return seen
+    found = look(Scene(subject, draw, floor))
+    if found.witness is not None or found.doubtful:
+        return found
+    return replace(seen, why=f"{seen.why}; {found.why}") if found.why else seen
+
+
+@dataclass
+class _Met:
+    """What was met on the way through the inputs of a law."""
+
+    whys: list[str] = field(default_factory=list)
+    seen: int = 0
+    formulas: dict[int, Formula] = field(default_factory=dict)
+    worst: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    doubt: Outcome | None = None
+    refused: Exception | None = None
+    letters: dict[str, int] = field(default_factory=dict)
+
+
+def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome:
+    """Every formula of the law at its inputs, from small to large."""
+    look = Look(subject, draw, Roundings(subject, draw, floor))
+    if isinstance(subject, Rotary):
+        look = replace(look, reach=reach_of(subject, draw))
+    formulas = [f for one in LAWS if one.id == law for f in one.formulas if f.kind == subject.kind]
+    met = _Met()
+    for formula in formulas:
+        why = no_formula(formula, subject)
+        if why or not hasattr(look.calls(), formula.call):
+            met.whys.append(why or NOTHING)
+            continue
+        for inputs, axis in designs(formula, subject):
+            try:
+                found = _at(look, formula, inputs, axis, met)
+            except NotAsked as error:
+                met.whys.append(str(error))
+                break
+            if found is not None:
+                return _judged(law, subject, draw, floor, found)
+    if met.doubt is not None:
+        return met.doubt
+    if not met.seen and law in INSTEAD and getattr(subject, "attend", None) is None:
+        return INSTEAD[law](Scene(subject, draw, floor))
+    if not met.seen:
+        if met.refused is not None:
+            raise met.refused
+        return not_asked(next((w for w in met.whys if w), NOTHING))
+    words = _words(look, list(met.formulas.values()), met.seen)
+    seen = held(words, *met.worst[1:], **met.letters)
+    return _further(law, subject, draw, floor, seen)
+
+
+def _judged(law: str, subject: Any, draw: Draw, floor: float, found: Outcome) -> Outcome:
+    """Broken; or undecided, where code may be meant so that is not declared otherwise."""
+    why = meant_otherwise(law, subject, draw, floor)
+    if why:
+        return undecided(why)
+    told = weights_are(subject, draw) if law == "rows-sum-to-one" else ""
+    return replace(found, why=f"{found.why}; {told}") if told else found
+
+
+def _at(
+    look: Look, formula: Formula, inputs: Inputs, axis: int | None, met: _Met
+) -> Outcome | None:
+    """Broken where the sides differ at these inputs; None where they do not, or code refuses."""
+    values: Values = {}
+    look = replace(look, window=inputs.window)
+    try:
+        values, lengths = given(look, formula, inputs, axis)
+        found, near = look.differ(formula, values)
+        if found is not None and isinstance(look.subject, Rotary):
+            slow, _ = look.differ(formula, values, FASTEST)
+            if slow is None and may_be_faster(look.subject, look.draw):
+                met.doubt = met.doubt or undecided(TOO_FAST, found.off, found.allowed)
+                return None
+        found = found or _vanishes(look, formula, values)
+    except Beyond as beyond:
+        met.whys.append(str(beyond))
+        return None
+    except FedInPieces as error:
+        told = {name: shown(v) for name, v in values.items()}
+        one = Seen(told, ("fed in pieces", str(error)), ("all at once", "no error"), math.inf)
+        return broken(f"fed in pieces, a later piece {error}", one)
+    except Unsteady:
+        raise
+    except REFUSALS as error:
+        met.refused = met.refused or error
+        return None
+    if found is not None:
+        return accused(look, formula, values, found, lengths)
+    met.seen, met.worst = met.seen + 1, max(met.worst, near)
+    met.formulas[id(formula)] = formula
+    met.letters = letters_of(formula, lengths)
+    return None
+
+
+def _words(look: Look, formulas: list[Formula], seen: int) -> str:
+    """What was looked at, for a law that holds."""
+    names = dict.fromkeys(one for f in formulas for one in f.names)
+    told = "; ".join(f"{here} = {there}" for here, there in names) or "both sides agree"
+    words = [f"{told}, at {seen} inputs"]
+    if isinstance(look.subject, Rotary):
+        if look.reach is not None and look.reach.why:
+            words.append(look.reach.why)
+        if formulas[0].id in ("composition", "identity-at-zero") and _reordered(look):
+            words.append(REORDERED)
+    return "; ".join(words)
+
+
+def _reordered(look: Look) -> bool:
+    return channel_order(look.subject) is not None
+
+
+def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
+    """Where what should be above 0 is not: equations of zeros say nothing."""
+    if formula.positive is None:
+        return None
+    value, off = of_side(formula.positive(look.calls(), **values))
+    if bool((value > off).all()):
+        return None
+    at = tuple(int(i) for i in torch.unravel_index((value - off).argmin(), value.shape))
+    names = ("what a vector of ones becomes at 0", "a channel that does not vanish")
+    return Apart(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
+
+
+def _register(law: str, kind: str) -> None:
+    if kind in ("attention", "layer"):
+
+        @in_formats
+        def looked(scene: Scene) -> Outcome:
+            return _measured(law, scene.subject, scene.draw, scene.floor)
+
+        probe(law, kind)(looked)
+        return
+
+    def look(subject: Any, draw: Draw) -> Outcome:
+        with evaluating(subject):
+            return _measured(law, subject, draw)
+
+    probe(law, kind)(look)
+
+
+for _law, _kinds in MEASURED.items():
+    for _kind in _kinds.split():
+        _register(_law, _kind)
