@@ -115,7 +115,7 @@ def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") ->
     if any(one.kind == one.VAR_KEYWORD for one in known):
         return
     names = [one.name for one in known if one.kind not in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL)]
-    for setting in settings:
+    for setting in (one.partition(".")[0] for one in settings):
         if setting not in names:
             near = get_close_matches(setting, names, n=2)
             nearest = f"; nearest: {', '.join(near)}" if near else ""

@@ -2,14 +2,19 @@
 
 What most parameters are their names say, as those of a call do (``roles``).  The rest is a table of
 words that only constructors use; a number whose name says nothing is one of a few that are tried,
-and what the class refuses as it stands is tried with pairs for sides, and with wider tokens.
+and what the class refuses as it stands is tried with pairs for sides, and with wider tokens.  A
+config is built of the class of its annotation, or of one beside, with small sizes; where there is
+none, what is read of it is offered by the same words.  ``config.width=8`` tells a part of one.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import dis
 import inspect
 import re
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +22,7 @@ from typing import Any
 import torch
 
 from .adapters.code import DoesNotFit, Options
-from .adapters.roles import Parameter, parameters
+from .adapters.roles import Parameter, parameters, role_of
 from .adapters.sources import alike
 
 __all__ = ["HEADS", "SIZES", "built_words", "settings_for", "tried"]
@@ -31,7 +36,9 @@ SIDE = 4
 # What whole names say, the first that fits; roles that calls have as well come before.
 WORDS: dict[str, Any] = {
     r"(num_|n_)?(hidden_)?(layers?|blocks?|depth)": 2,
-    r"(attention|attn|encoder_attention|decoder_attention)_heads": HEADS,
+    r"(\w+_)?heads": HEADS,
+    r"(layer|block|head)_?(idx|index|id|number|i)": 0,
+    r"(\w+_)?kernel(_size)?": 3,
     r"(dim|d|head)_?(keys?|values?|heads?|qk|v)|qk_dim|v_dim|(key|value)_(dim|channels)": 8,
     r"(\w+_)?(drop|dropout|drop_?path|drop_prob|drop_rate)": 0.0,
     r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
@@ -44,10 +51,15 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
     r"(\w+_)?eps(ilon)?": 1e-6,
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions)": SIZES["length"],
+    r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
 }  # fmt: skip
 COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  # of coordinates
 NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER = (64, 128)  # for heads of a default width that many narrow ones do not make up
+CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
+SMALL = re.compile(
+    r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
+)
 SIDES = re.compile("window|size|resolution|shape|shift|grid")
 TRIES = 24
 
@@ -59,7 +71,7 @@ def settings_for(
 
     Raises ``DoesNotFit`` that names a parameter whose meaning is not known.
     """
-    given = dict(options.settings)
+    given = {name: value for name, value in options.settings.items() if "." not in name}
     known = parameters(cls)
     likely = _likely(options, {one.role for one in known})
     for one in known:
@@ -69,7 +81,7 @@ def settings_for(
         chosen = chosen or (likely.get(one.role, 0) if one.required else 0)
         if chosen:
             given[one.name] = chosen
-        elif one.required or one.name == "layer_idx":
+        elif one.required or one.name == "layer_idx" or _part(options, one.name):
             given[one.name] = _setting(one, cls, options, space)
     return given
 
@@ -94,18 +106,33 @@ def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[A
 def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]) -> str:
     """What was guessed of a constructor beyond what names of calls say, so that it can be told."""
     try:
-        open_ = {one.name for one in parameters(cls) if one.required and one.role not in SIZES}
+        known = {one.name: one for one in parameters(cls)}
     except DoesNotFit:
         return ""
-    values = {
-        name: value
-        for name, value in built.items()
-        if name in open_ and name not in told and isinstance(value, int | float | list | tuple)
-    }
-    if not values:
+    said: dict[str, Any] = {}
+    for name, value in built.items():
+        one = known.get(name)
+        if name in told or one is None:
+            continue
+        if isinstance(value, Offered) or dataclasses.is_dataclass(value):
+            guessed = {f"{name}.{part}": x for part, x in _parts_built(value).items()}
+            said |= {part: x for part, x in guessed.items() if part not in told}
+        elif one.role not in SIZES if one.required else value is True and one.default is False:
+            said[name] = value
+    plain = {k: v for k, v in said.items() if isinstance(v, int | float | str | list | tuple)}
+    if not plain:
         return ""
-    said = " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in values.items())
-    return f"built as with --set {said}"
+    words = " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
+    return f"built as with --set {words}"
+
+
+def _parts_built(config: Any) -> Mapping[str, Any]:
+    """What was chosen of a config: what was read of a namespace, or what is no default."""
+    if isinstance(config, Offered):
+        return vars(config)
+    known = [one for one in parameters(type(config)) if one.required or one.name in _small(config)]
+    values = {one.name: getattr(config, one.name, None) for one in known}
+    return {one.name: values[one.name] for one in known if values[one.name] != one.default}
 
 
 def _changed(
@@ -129,6 +156,12 @@ def _changed(
             yield plain
             if sides:
                 yield {**plain, **{name: (plain[name],) * 2 for name in sides}}
+    for name, config in given.items():
+        if dataclasses.is_dataclass(config) and name not in told:
+            yield {**given, name: _configured(type(config), _part(options, name), options, {})}
+    flags = [one for one in parameters(cls) if one.default is False and one.name not in told]
+    for one in sorted(flags, key=lambda one: "self" not in one.name):
+        yield {**given, one.name: True}  # it may want one of several
 
 
 def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
@@ -142,19 +175,13 @@ def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
 
 def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
     annotation = _annotated(one, space)
-    if one.name in ("config", "args", "cfg", "params") or dataclasses.is_dataclass(annotation):
-        return _config(annotation, cls, options, space)
-    if one.role in SIZES:
-        return _as_annotated(SIZES[one.role], one)
-    if one.name == "layer_idx":
-        return 0
-    if annotation is bool or one.name.endswith("bias"):
+    if one.name in CONFIGS or dataclasses.is_dataclass(annotation) or _part(options, one.name):
+        return _config(annotation, cls, one.name, options, space)
+    if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
-    if one.name in COUNTS:
-        return 2
-    for words, value in WORDS.items():
-        if re.fullmatch(words, one.name.lower()):
-            return _as_annotated(value, one)
+    found = _meant(one.name)
+    if found is not UNKNOWN:
+        return _as_annotated(found, one)
     if _is_open(one):
         return NUMBERS[0]
     if annotation is float:
@@ -163,6 +190,64 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         f"{getattr(cls, '__name__', cls)} must be given {one.name!r}, and what that is its name "
         f"does not say; give settings={{{one.name!r}: ..}}, or a factory without arguments"
     )
+
+
+UNKNOWN = object()
+
+
+def _meant(name: str) -> Any:
+    """What a name says; ``UNKNOWN`` where it says nothing."""
+    role = role_of(name)
+    if role in SIZES:
+        return SIZES[role]
+    if name in COUNTS:
+        return 2
+    found = (value for words, value in WORDS.items() if re.fullmatch(words, name.lower()))
+    return next(found, UNKNOWN)
+
+
+def _part(options: Options, name: str) -> dict[str, Any]:
+    """What is told of the parts of a config: ``config.width=8``."""
+    ahead = f"{name}."
+    told = options.settings.items()
+    return {key.removeprefix(ahead): value for key, value in told if key.startswith(ahead)}
+
+
+class Offered:
+    """Arguments of which no class says what they are: each is made by its name when it is read.
+
+    What a name does not say is False.  ``getattr(args, name, default)``, ``name in args`` and
+    ``args.get(name, default)`` find what was told alone, so that the code's own default holds.
+
+    >>> args = Offered({"multiway": True})
+    >>> args.encoder_embed_dim, args.multiway, args.xpos, getattr(args, "depth", 7)
+    (16, True, False, 7)
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.__dict__.update(told)
+
+    def __getattr__(self, name: str) -> Any:
+        here = inspect.currentframe()
+        reader = here.f_back if here is not None else None
+        step = reader.f_code.co_code[reader.f_lasti] if reader is not None else 0
+        if name.startswith("__") or dis.opname[step] not in ("LOAD_ATTR", "LOAD_METHOD"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.__dict__:
+            found = _meant(name)
+            windowed = role_of(name) == "window"
+            self.__dict__[name] = None if windowed else False if found is UNKNOWN else found
+        return self.__dict__[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.__dict__
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What was told, or read before, else the default."""
+        return self.__dict__.get(name, default)
 
 
 def _is_open(one: Parameter) -> bool:
@@ -190,17 +275,42 @@ def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
     return one.annotation
 
 
-def _config(annotation: Any, cls: Any, options: Options, space: Mapping[str, Any]) -> Any:
-    if annotation is None:
+def _config(
+    annotation: Any, cls: Any, name: str, options: Options, space: Mapping[str, Any]
+) -> Any:
+    """A config for a class: of its annotation, of a class beside, else what is read is offered."""
+    if not inspect.isclass(annotation) or annotation in (dict, object):
         named = [v for k, v in space.items() if inspect.isclass(v)
                  and k.lower().endswith(("config", "args", "cfg", "params"))]  # fmt: skip
         named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
-        annotation = next(iter([*own, *named]), None)
-    if not inspect.isclass(annotation):
-        raise DoesNotFit(f"{cls.__name__} wants a config, and no class of configs stands beside it")
+        annotation = next(iter([*own, *named]), None) if annotation is None else None
+    told = _part(options, name)
+    if annotation is None or issubclass(annotation, argparse.Namespace | types.SimpleNamespace):
+        return Offered(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
         from .adapters.transformers import small_config
 
-        return small_config(annotation, cls)
-    return annotation(**settings_for(annotation, dataclasses.replace(options, settings={}), space))
+        return small_config(annotation, cls, told)
+    small = {} if "rotary" in cls.__name__.lower() else _small(annotation)
+    return _configured(annotation, {**small, **told}, options, space)
+
+
+def _configured(
+    annotation: Any, told: Mapping[str, Any], options: Options, space: Mapping[str, Any]
+) -> Any:
+    """A config of a class that is no model's, with what it must have and what is told of it."""
+    inner = dataclasses.replace(options, settings=told)
+    return annotation(**settings_for(annotation, inner, space))
+
+
+def _small(config: Any) -> dict[str, int]:
+    """Small sizes for what a class of configs has large ones: of tokens, heads, layers, words."""
+    cls = config if inspect.isclass(config) else type(config)
+    found = {
+        one.name: _meant(one.name)
+        for one in parameters(cls)
+        if type(one.default) is int
+        and (one.role in ("embed", "heads", "groups", "width") or SMALL.fullmatch(one.name.lower()))
+    }
+    return {name: value for name, value in found.items() if type(value) is int}

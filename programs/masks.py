@@ -12,7 +12,8 @@ from .layout import laid_out
 from .roles import MASKS, role
 from .signature import Argument, Axis, Signature, SignatureError
 
-__all__ = ["by_letters", "forms_of", "handed", "is_mask", "masks_in", "per_query", "telling"]
+__all__ = ["by_letters", "forms_of", "handed", "is_mask", "masks_in", "per_query", "renamed",
+           "shown_whole", "telling"]  # fmt: skip
 
 QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
 
@@ -62,10 +63,11 @@ def by_letters(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     found = [k for k, axis in enumerate(axes) if "n" in axis.letters]
     if len(found) < 2:
         return tuple(axes)
-    return tuple(_renamed(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
+    return tuple(renamed(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
 
 
-def _renamed(axis: Axis, old: str, new: str) -> Axis:
+def renamed(axis: Axis, old: str, new: str) -> Axis:
+    """The axis with another letter in the place of one."""
     return Axis(tuple(
         (factor, tuple(new if c == old else c for c in letters)) for factor, letters in axis.terms
     ))  # fmt: skip
@@ -105,3 +107,12 @@ def handed(
     return laid_out(
         x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]}
     )  # fmt: skip
+
+
+def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+    """A mask under which every key is seen, in whatever axes."""
+    kind, shape = role(one), one.shape(lengths)
+    if kind == "add":
+        return torch.zeros(shape, dtype=like.dtype, device=like.device)
+    seen = torch.full(shape, kind != "hide", device=like.device)
+    return seen.long() if kind == "ones" else seen

@@ -74,6 +74,8 @@ KINDS = {
     "angles": "angles",
     "cis": "e to the i times the angles",
     "cos_sin": "cosines and sines of angles, side by side in the last axis, of length 2",
+    "encoding": "an encoding of the positions of tokens, which is made here",
+    "offsets": "an encoding of the offsets of queries and keys, n - 1 first, which is made here",
     "scale": "a number of the scores",
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",

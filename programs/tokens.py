@@ -16,7 +16,7 @@ from .adapters.roles import parameters, sizes_of
 from .attention import dropout_of, masks_given, on_heads, spare
 from .declared import DeclaredAttention
 from .layout import labels, laid_out, read_back
-from .masks import handed, is_mask, masks_in, per_query, telling
+from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
 from .program import Program
 from .roles import (
     PLACES,
@@ -31,12 +31,16 @@ from .roles import (
     role,
 )
 from .rotary import Turning
-from .signature import Argument, Signature, SignatureError
+from .signature import Argument, Axis, Signature, SignatureError
 from .states import stepping
 from .subjects import Attention, Layer
 from .tables import tables
+from .token_axes import TOKENS, encoding, of_one_length, times, whole_of
 
 __all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]
+
+PLACED = {"encoding": "positions", "offsets": "offsets"}
+MADE = tuple(PLACED)
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
@@ -59,19 +63,33 @@ class OnTokens:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
+    def _read(self) -> tuple[Signature, str]:
+        return of_one_length(self.signature)
+
+    @property
+    def line(self) -> Signature:
+        """The call, with n for the tokens that are mapped."""
+        return self._read[0]
+
+    @cached_property
+    def whole(self) -> Axis:
+        """The lengths that it takes: n, or (n n) for squares alone."""
+        return whole_of(self.signature)
+
+    @cached_property
     def program(self) -> Program:
         """What is called."""
         more = tuple(Argument(name, value=value) for name, value in self.options.items())
-        signature = replace(self.signature, arguments=(*self.signature.arguments, *more))
-        return Program(self.code.call, signature, self.code.name)
+        line = replace(self.line, arguments=(*self.line.arguments, *more))
+        return Program(self.code.call, line, self.code.name)
 
     @cached_property
     def tokens(self) -> Argument:
         """What is mapped."""
-        for one in self.signature.arrays:
+        for one in self.line.arrays:
             image = {"h", "w"} <= set(one.letters)
             tokens = "n" in one.letters and {"E", "D"} & set(one.letters)
-            if (tokens or image) and not is_mask(one) and role(one) not in TABLES:
+            if (tokens or image) and not is_mask(one) and role(one) not in (*TABLES, *MADE):
                 return one
         raise SignatureError(f"wanted tokens, such as x: B n E, in {self.signature}")
 
@@ -83,29 +101,52 @@ class OnTokens:
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
         """The masks it takes."""
-        return masks_in(self.signature)
+        ours = [one for one in self.line.arguments if not self._of_context(one)]
+        return masks_in(replace(self.line, arguments=tuple(ours)))
+
+    def _of_context(self, one: Argument) -> bool:
+        """Whether it is a mask of a context, which is shown whole."""
+        return is_mask(one) and self._read[1] in one.letters
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether as many rows come back as the code has queries of its own.
+
+        Then every token is given the same mean of them, so that their order must not matter.
+        """
+        axes = result_axes(self.line, returned(self.line, ("out",))[0])
+        return not {"n", "h", "w"} & set(labels(axes)) and len(axes) == len(self.tokens.axes or ())
 
     @cached_property
     def padding(self) -> tuple[Argument, ...]:
-        """The masks that say which tokens are padding: those of keys alone, if there are any."""
+        """The masks that say which tokens are padding: those of keys alone, if there are any.
+
+        None where tokens are repeated until they are as many as the code takes.
+        """
+        if self.whole != TOKENS:
+            return ()
         alone = tuple(one for one in self.masks if not per_query(one))
         return alone or tuple(one for one in self.masks if "B" in one.letters)
 
     @cached_property
     def spare(self) -> set[str]:
         """The masks that may be left out."""
-        return spare(self.code, self.masks)
+        return spare(self.code, tuple(one for one in self.line.arrays if is_mask(one)))
 
     @cached_property
     def turning(self) -> Turning | None:
         """Positions, and tables made of them."""
-        if not any(role(one) in (*TABLES, *PLACES) for one in self.signature.arrays):
+        if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
-        parts = self.code.module.modules() if self.code.module is not None else ()
-        widths = [n for part in parts for n in sizes_of(part, "width")]
-        width = self.code.options.width or next(iter(widths), SIZES["D"])
-        told, table = next(tables(self.code, self.signature, width))
-        return Turning(self.code, self.signature, told, table, width)
+        told, table = next(tables(self.code, self.line, self.rotated))
+        return Turning(self.code, self.line, told, table, self.rotated)
+
+    @cached_property
+    def rotated(self) -> int:
+        """How many channels of a head are rotated: what is told, else what its parts hold."""
+        parts = [*self.code.module.modules()] if self.code.module is not None else []
+        widths = (n for kind in ("rotated", "width") for one in parts for n in sizes_of(one, kind))
+        return self.code.options.width or next(widths, SIZES["D"])
 
     def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """What it makes of tokens, of which those count that are kept (B, T)."""
@@ -129,14 +170,18 @@ class OnTokens:
         """The output (B, T, E), and all that came back, by name."""
         arrays, lengths = self.given(x, keep, past, states)
         found = self.program.run(arrays, lengths)
-        back = returned(self.signature, ("out",))[0]
-        axes, out = result_axes(self.signature, back), found[back]
-        here = self._here(lengths)
+        back = returned(self.line, ("out",))[0]
+        axes, out = result_axes(self.line, back), found[back]
+        here = tuple(labels(axes)[:-1]) if self.pooled else self._here(lengths)
         last = next((c for c in reversed(labels(axes)) if c not in here), self.feature)
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
         out = read_back(out, axes, (*here, last), lengths)
-        return out.reshape(x.shape[0], x.shape[1], out.shape[-1]), found
+        out = out.reshape(x.shape[0], -1, out.shape[-1])
+        if self.pooled:  # what all the rows say in one, of each token
+            many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
+            out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)
+        return out[:, : x.shape[1]], found
 
     def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
         """The letters of rows and tokens."""
@@ -150,9 +195,10 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """What the code is called with, and every length."""
+        x = x.repeat(1, times(self.whole, x.shape[1]), 1) if self.whole != TOKENS else x
         rows, count, width = x.shape
         lengths = lengths_of(
-            self.signature, B=rows, n=count, r=count, p=past, **{self.feature: width}
+            self.line, B=rows, n=count, r=count, p=past, **{self.feature: width}
         )
         if {"h", "w"} <= set(self.tokens.letters):
             high = next(k for k in range(int(count**0.5), 0, -1) if count % k == 0)
@@ -160,8 +206,13 @@ class OnTokens:
             x = x.reshape(rows, high, count // high, width)
         here = (*self._here(lengths), self.feature)
         arrays: dict[str, Any] = dict(states or {})
-        for one in self.signature.arrays:
-            if is_mask(one):
+        for one in self.line.arrays:
+            if self._of_context(one):
+                if one.name not in self.spare:
+                    arrays[one.name] = shown_whole(one, lengths, x)
+            elif role(one) in MADE:
+                arrays[one.name] = encoding(one, self.feature, past, lengths, x)
+            elif is_mask(one):
                 asked = telling(one) or (keep is not None and one in self.padding)
                 if one.name in self.spare and not asked:
                     continue
@@ -187,7 +238,7 @@ class OnTokens:
             )
             return drawn.to(x).expand(one.shape(lengths))
         raise SignatureError(
-            f"wanted what {one.name} is: write one of tokens, positions, keep, hide, "
+            f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
             f"add behind its axes, in {self.signature}"
         )
 
@@ -233,11 +284,17 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     told = ["with a causal mask made here"] if causal else []
     here = tables and signature.source is None and on.turning is not None
     told += [f"with {on.turning.told}"] if here and on.turning is not None else []
+    made = [role(one) for one in on.line.arrays if role(one) in MADE]
+    told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
+    if on.whole != TOKENS:
+        told += [f"T tokens are repeated until they are {on.whole}"]
+    told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     declared = (
         DeclaredAttention(
-            causal=bool(getattr(code.module, "is_causal", False)) or None, positions="relative"
+            causal=bool(getattr(code.module, "is_causal", False)) or None,
+            positions="absolute" if "encoding" in made else "relative",
         )
-        if tables
+        if tables or made
         else None
     )
     return Attention(
@@ -255,6 +312,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
         paths=_paths(code, on),
+        positional="encoding" in made,
         declared=declared,
         given={
             **({"mask": "a causal mask made here"} if causal else {}),

@@ -24,13 +24,16 @@ ROLES: dict[str, str] = {
                  "token_positions pos_id",
     "offset": "offset start start_pos start_index past_length past_key_values_length cache_len "
               "seqlen_offset position_offset start_position past_len cache_offset past "
-              "past_seen_tokens",
+              "past_seen_tokens step",
     "cos": "cos cosine cosines cos_cached freqs_cos rope_cos cos_ cos_emb c",
     "sin": "sin sine sines sin_cached freqs_sin rope_sin sin_ sin_emb s",
     "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "
              "rotary_freqs pos_cis rotations phases rope cache freq",
     "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
             "position_embedding sin_cos pos_emb",
+    "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
+                "positional_encoding",
+    "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope",
     "length": "seq_len seqlen length n max_len max_seq_len end l context_length q_len tgt_len "
               "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
               "context_len max_length num_positions sequence_length max_position_embeddings qlen "
@@ -41,10 +44,10 @@ ROLES: dict[str, str] = {
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
-             "rot_dim rope_dim headdim d_rope rotary_ndims",
+             "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
              "embedding_dim channels in_channels dim_model emb_size d_in d_out input_dim dims "
-             "output_dim num_pos_feats n_units features_dim in_features",
+             "output_dim num_pos_feats n_units features_dim in_features n_feat n_feats",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
     "padding": "key_padding_mask src_key_padding_mask padding_mask",
@@ -89,6 +92,7 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     target = getattr(call, "forward") if module else call  # noqa: B009
     try:
         found = tuple(inspect.signature(target).parameters.values())
+        found = _handed_on(call, found) if inspect.isclass(call) else found
     except (TypeError, ValueError) as error:
         found = _documented(call)
         if not found:
@@ -98,6 +102,25 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
                   else p.default, None if p.annotation is p.empty else p.annotation)
         for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     )  # fmt: skip
+
+
+def _handed_on(
+    cls: type[Any], found: tuple[inspect.Parameter, ...]
+) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a constructor, with those of the class above where it hands on all it gets.
+
+    That is, where it takes ``*args, **kwargs``.
+    """
+    known = {one.name: one for one in found}
+    for above in cls.__mro__:
+        if not {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= {
+            one.kind for one in found
+        } or above.__module__.split(".")[0] in ("builtins", "torch"):  # fmt: skip
+            break
+        if "__init__" in vars(above):
+            found = tuple(inspect.signature(vars(above)["__init__"]).parameters.values())[1:]
+            known = {**{one.name: one for one in found}, **known}
+    return tuple(known.values())
 
 
 def _documented(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,14 +61,14 @@ def is_config(thing: Any) -> bool:
     return any(base.__name__ in ("PreTrainedConfig", "PretrainedConfig") for base in cls.__mro__)
 
 
-def small_config(annotation: type[Any], cls: Any) -> Any:
+def small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any] = {}) -> Any:
     """A config for that class: as it comes for rotary code, of small sizes for what has weights.
 
-    Where the class is built from a part of the config (its text or vision half), that part.
+    ``told``: of the config.  Where the class is built from a part of it (text, vision), that part.
     Raises ``DoesNotFit``.
     """
     with _quiet():
-        return _small_config(annotation, cls)
+        return _small_config(annotation, cls, told)
 
 
 @contextlib.contextmanager
@@ -83,12 +83,13 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _small_config(annotation: type[Any], cls: Any) -> Any:
+def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> Any:
     rotary = "rotary" in getattr(cls, "__name__", "").lower()
     failed = ""
     for sizes in ({}, SMALL) if rotary else (SMALL, {}):
         try:
-            config = annotation(**{k: v for k, v in sizes.items() if _has(annotation, k)})
+            small = {k: v for k, v in sizes.items() if _has(annotation, k)}
+            config = annotation(**{**small, **told})
         except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
             failed = " ".join(str(error).split())[:200]
             continue

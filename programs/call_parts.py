@@ -1,0 +1,192 @@
+"""What attention code is given beside its tokens, what its masks mean, and what comes back.
+
+Each is a part of a line of the signature language.  Masks are tried one by one, with a token hidden
+that later tokens can see, causal rows as well: so what True means is seen.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .adapters.code import Code, DoesNotFit
+from .adapters.roles import Parameter
+from .attention import takes_mask
+from .signature import Signature, parse
+
+__all__ = [
+    "CACHES",
+    "KINDS",
+    "axes_of",
+    "beside",
+    "inserted",
+    "literal",
+    "what_it_hides",
+    "with_mask",
+    "with_result",
+]
+
+# What else code must be given, by its role: axes, or a value.
+BESIDE: dict[str, str] = {
+    "mask": " = None", "padding": " = None", "pair": " = None", "dropout": " = 0.0",
+    "causal": " = False", "heads": " = H", "groups": " = G", "width": " = D", "length": " = n",
+    "positions": ": B n positions", "offset": " = p", "scale": ": scale",
+    "cos": " = None", "sin": " = None", "encoding": ": <x> encoding",
+}  # fmt: skip
+SCALES = ("scale", "scaling", "softmax_scale", "sm_scale", "attn_scale")
+CACHES = ("past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",
+          "state", "cache_kv", "past_kvs", "prev_state")  # fmt: skip
+KINDS = ("keep", "add", "ones")  # hide is what shows under keep
+WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
+Marks = Callable[[Code, Signature], str]
+
+
+def literal(value: Any) -> bool:
+    """Whether a value can be written down."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square: bool) -> str:
+    """What else the code must be given, and what is told of it: arguments, whether it is causal.
+
+    Raises ``DoesNotFit`` for a parameter whose name does not say what it is.
+    """
+    causal = bool(code.options.likely.get("causal", 0))
+    fixed = {k: v for k, v in code.options.arguments.items() if literal(v)}
+    said = []
+    for one in known:
+        if one.name in taken:
+            continue
+        if one.name in fixed:
+            said.append(f"{one.name} = {fixed[one.name]!r}")
+        elif one.role == "causal" and (one.required or causal):
+            said.append(f"{one.name} = {causal}")
+        elif one.required and one.name not in code.options.arguments:
+            kind = "scale" if one.name in SCALES else "mask" if takes_mask(one) else one.role
+            if one.name in CACHES:
+                kind = "mask"  # it is given none
+            if kind not in BESIDE:
+                raise DoesNotFit(
+                    f"it must be given {one.name!r}, and what that is its name does not say; "
+                    f"give arguments={{{one.name!r}: ..}}, or the whole --call"
+                )
+            own = BESIDE[kind] if square or kind != "length" else " = r"
+            said.append(one.name + own)
+    return "".join(f", {one}" for one in said)
+
+
+def with_result(
+    line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False
+) -> str:
+    """The line with what comes back, read off its shapes.  Raises ``DoesNotFit``.
+
+    ``pooled``: the second of three axes may be a number of queries that the code has itself.
+    """
+    if isinstance(value, Mapping) or hasattr(value, "last_hidden_state"):
+        mapping = isinstance(value, Mapping)
+        name = next(iter(value)) if mapping and "last_hidden_state" not in value else (
+            "last_hidden_state"
+        )  # fmt: skip
+        found = value[name] if mapping else value.last_hidden_state
+        return f"{line} -> {{{name}: {axes_of(found, lengths, line)}}}"
+    if not isinstance(value, tuple | list):
+        return f"{line} -> {axes_of(value, lengths, line, pooled=pooled)}"
+    if not value:
+        raise DoesNotFit("nothing came back")
+    said = [axes_of(value[0], lengths, line, pooled=pooled)]
+    for one in value[1:]:
+        try:
+            axes = axes_of(one, lengths, line)
+        except DoesNotFit:
+            axes = ""
+        shown = "E" not in lengths and axes in WEIGHTS and "weights" not in " ".join(said)
+        said.append(f"weights: {axes}" if shown else "_")
+    return f"{line} -> {', '.join(said)}"
+
+
+def axes_of(
+    value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool = False
+) -> str:
+    """The axes of an array, by their lengths; the last may be of no known length.
+
+    Raises ``DoesNotFit``.
+    """
+    if not isinstance(value, Tensor):
+        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
+    letters = parse(f"{line} -> 1").letters
+    there = [c for c in "BHGrnhwDEC" if c in letters]
+    known = {lengths[c]: c for c in reversed(there)}
+    tokens = [str(a) for one in parse(f"{line} -> 1").arrays for a in one.axes or ()
+              if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)]  # fmt: skip
+    known |= dict.fromkeys([lengths["n"]] if tokens else [], next(iter(tokens), ""))
+    for a, b in combinations(there, 2):
+        known.setdefault(lengths[a] * lengths[b], f"({a} {b})")
+    said = [known.get(size, "") for size in value.shape]
+    if pooled and said[::2] == ["B", "E"] and not said[1]:
+        said[1] = str(value.shape[1])
+    if said and not said[-1]:
+        said[-1] = "F"
+    if not all(said):
+        raise DoesNotFit(f"an array of shape {tuple(value.shape)} came back, and what its axes are "
+                         f"is not seen")  # fmt: skip
+    return " ".join(said)
+
+
+def with_mask(
+    code: Code, line: str, name: str, axes: Iterable[str], marks: Marks
+) -> str:  # fmt: skip
+    """The line with this mask, in the first axes in which it does something.
+
+    A mask under which what is hidden comes through is still one, which is asked about.
+    """
+    leaks = ""
+    for one in axes:
+        told: dict[str, bool] = {}
+        for kind in KINDS:
+            if kind == "ones" and told:
+                continue
+            trial = inserted(line, f"{name}: {one} {kind}")
+            try:
+                what = marks(code.again(), parse(trial))
+            except Exception:  # noqa: BLE001 (the code may not take such a mask)
+                continue
+            if what == "shown" and kind == "keep":
+                told["hide"] = True
+            elif what == "hidden":
+                told[kind] = True
+            elif what == "leaks" and kind == "keep":
+                leaks = leaks or trial
+        found = [kind for kind in ("keep", "hide", "add", "ones") if told.get(kind)]
+        if found:
+            return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
+    return leaks or line
+
+
+def inserted(line: str, said: str) -> str:
+    """The line with one argument more, in the place of the same that is told as None."""
+    name = said.partition(":")[0]
+    before, arrow, after = line.partition(" -> ")
+    before = before.replace(f", {name} = None", "")
+    return f"{before}, {said}{arrow}{after}"
+
+
+def what_it_hides(
+    call: Callable[[Any, Tensor], Tensor], plain: Any, changed: Callable[[int], Any], seen: Tensor
+) -> str:
+    """What a mask does whose entry 1 is False: see above."""
+    before = call(plain, seen)
+    if not bool(torch.isfinite(before).all()):
+        return ""
+    marked, others = (torch.equal(before, call(changed(at), seen)) for at in (1, 0))
+    if marked != others:
+        return "hidden" if marked else "shown"
+    every = call(plain, torch.ones_like(seen))
+    return "" if marked or torch.equal(before, every) else "leaks"

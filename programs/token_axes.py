@@ -1,0 +1,118 @@
+"""The axes of a map of tokens: one length, multiples, squares, and encodings that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .layout import labels, laid_out
+from .masks import is_mask, renamed
+from .roles import TURNED, role
+from .signature import Argument, Axis, Signature, SignatureError
+
+__all__ = ["TOKENS", "encoding", "of_one_length", "times", "whole_of"]
+
+TOKENS = Axis(((Fraction(1), ("n",)),))
+LADDER = 10000.0
+
+
+def of_one_length(signature: Signature) -> tuple[Signature, str]:
+    """The call with n for the tokens that are mapped, and the letter of a context, or "".
+
+    Queries and keys of self-attention are the same tokens.  Without values, keys are a context.
+
+    >>> from .signature import parse
+    >>> str(of_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
+    'q: B n E, k: B n E, v: B n E -> B n E'
+    >>> of_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
+    'm'
+    """
+    whole = whole_of(signature)
+    if whole != TOKENS:
+        signature = _changed(signature, lambda axis: TOKENS if axis == whole else axis)
+    turned = [one for one in signature.arrays if role(one) in TURNED]
+    if not any("r" in one.letters for one in turned):
+        return signature, ""
+    apart = any("n" in one.letters for one in turned)
+    if not apart or any(role(one) == "value" for one in turned):
+        return _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False), ""
+    context = next(c for c in "mst" if c not in signature.letters)
+    aside = _changed(signature, lambda axis: renamed(axis, "n", context))
+    return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+
+
+def _changed(
+    signature: Signature, change: Callable[[Axis], Axis], *, masks: bool = True
+) -> Signature:
+    """The call with other axes and lengths; masks as they are where these are not changed."""
+
+    def other(one: Argument) -> Argument:
+        if is_mask(one) and not masks:
+            return one
+        value = one.value
+        if isinstance(value, tuple):
+            value = tuple(change(v) if isinstance(v, Axis) else v for v in value)
+        return replace(
+            one,
+            axes=None if one.axes is None else tuple(map(change, one.axes)),
+            value=change(value) if isinstance(value, Axis) else value,
+            parts=tuple(map(other, one.parts)),
+        )
+
+    return replace(
+        signature,
+        arguments=tuple(map(other, signature.arguments)),
+        results=tuple(map(other, signature.results)),
+    )
+
+
+def whole_of(signature: Signature) -> Axis:
+    """The axis of the tokens: n, or one that has only some lengths, such as (n n) and (4 n)."""
+    for one in signature.arrays:
+        for axis in one.axes or () if role(one) in TURNED else ():
+            if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
+                return axis
+    return TOKENS
+
+
+def times(whole: Axis, count: int) -> int:
+    """How often so many tokens are repeated until they have a length of this axis.
+
+    >>> from .signature import parse
+    >>> [times(whole_of(parse(f"x: B {axis} E -> x")), 3) for axis in ("n", "(n n)", "(4 n)")]
+    [1, 3, 4]
+    """
+    if whole == TOKENS:
+        return 1
+    size, allowed = 0, set()
+    for letter in range(1, 4 * count + 2):
+        size = whole.size({"n": letter})
+        allowed.add(size)
+        found = next((k for k in range(1, size // count + 1) if k * count in allowed), 0)
+        if found:
+            return found
+    raise SignatureError(f"wanted an axis of which a multiple of {count} is a length, got {whole}")
+
+
+def encoding(
+    one: Argument, feature: str, past: int, lengths: Mapping[str, int], like: Tensor
+) -> Tensor:
+    """Sines and cosines of positions; of offsets from the last key on down, where it is of these.
+
+    P(t, 2i) = sin(t / 10000^(2i/E)), P(t, 2i + 1) the cosine (Vaswani et al., 2017).
+    """
+    axis = next((a for a in one.axes or () if {"n", "m", "s", "t"} & set(a.letters)), None)
+    if axis is None or feature not in one.letters:
+        raise SignatureError(f"wanted an encoding with axes of tokens n and features, got {one}")
+    rows, width = axis.size(lengths), lengths[feature]
+    at: Any = torch.arange(rows, dtype=torch.float64, device=like.device)
+    at = lengths["n"] + past - 1 - at if one.kind == "offsets" else at + past
+    ladder = LADDER ** (-torch.arange(0, width, 2, dtype=torch.float64, device=like.device) / width)
+    angles = at[:, None] * ladder
+    table = torch.stack((angles.sin(), angles.cos()), -1).flatten(1)[:, :width].to(like)
+    return laid_out(table, (labels((axis,))[0], feature), one.axes or (), lengths)

@@ -1,0 +1,297 @@
+"""How layers, and attention with its own projections, are called where nobody says so.
+
+A line of the signature language for tokens, tables, masks and steps; what comes back is read off
+the shapes of one call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+
+from .adapters.code import Code, DoesNotFit
+from .adapters.roles import Parameter, order_in, parameters
+from .adapters.sources import alike
+from .adapters.transformers import sections_of
+from .attention import takes_mask
+from .call_parts import CACHES, KINDS, beside, inserted, what_it_hides, with_mask, with_result
+from .fitting import short
+from .masks import is_mask
+from .program import Program
+from .roles import MASKS, SIZES, TURNED, raised, role
+from .signature import Signature, parse
+from .states import stepping
+from .tables import beside as table_beside
+from .tables import sources
+from .tokens import OnTokens, widths_of_tokens
+
+__all__ = ["tokens_line"]
+
+THREE = ("query", "key", "value")
+CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source")
+KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
+STATES = (" = DynamicCache()", "", " = {}")
+ORDERS = ("B n E", "n E", "B C h w", "B (n n) E", *(f"B ({m} n) E" for m in (4, 8, 16, 64)))
+PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
+CAUSAL = ("B 1 n n", "n n", "B n n")
+ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
+OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
+Part = tuple[str, str]  # what is given beside the tokens, and the clause that says what makes it
+
+
+def tokens_line(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
+) -> str:
+    """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``."""
+    if not known:
+        raise DoesNotFit("it takes no argument")
+    for text in _tokens_lines(code, known, failed):
+        forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
+        for embed in widths_of_tokens(code):
+            for part in _parts(code, known, embed):
+                line = _tried(code, text, part, embed, failed, keeps=keeps)
+                for axes, kind in product((*PADDING, *CAUSAL), KINDS) if forced else ():
+                    if not line:  # it may have to be given a mask
+                        given = text
+                        for one in forced:
+                            given = inserted(given, f"{one.name}: {axes} {kind}")
+                        line = _tried(code, given, part, embed, failed, keeps=keeps)
+                if line:
+                    return _stepped(code, _masked(code, line, known, embed), known, embed)
+    raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+
+
+def _tried(
+    code: Code, text: str, part: Part, embed: int, failed: dict[str, str], *, keeps: bool
+) -> str:  # fmt: skip
+    """The line with tables and what comes back; "" where it does not fit."""
+    try:
+        return _on_tokens(code, text, part, embed, keeps=keeps)
+    except DoesNotFit as error:
+        failed.setdefault("", str(error))
+    except Exception as error:  # noqa: BLE001 (the code may raise anything)
+        failed.setdefault("", f"called with tokens (B, T, {embed}): {raised(code, error)}")
+    return ""
+
+
+def _tokens_lines(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
+) -> Iterator[str]:  # fmt: skip
+    roles = [one.role for one in known[:3]]
+    needed = [one for one in known if one.required]
+    three = roles == [*THREE] or len(needed) == 3
+    second = known[1] if len(known) > 1 and known[1].required else None
+    two = second is not None and (
+        second.role in ("key", "value", "tokens") or second.name in CONTEXTS
+    )
+    orders = ("n B E",) if _tokens_first(code) else ORDERS
+    for count in (3, 2, 1) if three else (1, 2) if two else (1,):
+        taken = known[:count]
+        for x in orders:
+            given = ", ".join(
+                f"{one.name}: {x}" + ("" if one.role in TURNED else " tokens") for one in taken
+            )
+            try:
+                more = beside(code, known, {one.name for one in taken}, square=True)
+            except DoesNotFit as error:
+                failed.setdefault("", str(error))
+                continue
+            more = more.replace("<x>", x)
+            yield from dict.fromkeys(
+                given + more.replace(": B n positions", places)
+                for places in (": B n positions", ": n positions")
+            )
+
+
+def _tokens_first(code: Code) -> bool:
+    """Whether tokens come before rows: said by the module, or by its source."""
+    own = getattr(code.module, "batch_first", None)
+    if own is not None:
+        return not own
+    inner = getattr(getattr(code.module, "self_attn", None), "batch_first", None)
+    if inner is not None and type(code.module).__module__.startswith("torch."):
+        return not inner
+    return order_in(code.text).startswith("t")
+
+
+def _on_tokens(code: Code, text: str, part: Part, embed: int, *, keeps: bool) -> str:
+    """The line with tables and what comes back.  Raises ``DoesNotFit``."""
+    given, made = part
+    for one in parse(f"{given} -> 1").arguments if given else ():
+        text = text.replace(f", {one.name} = None", "")
+    text += f", {given}" if given else ""
+    on = OnTokens(code.again(), parse(f"{text} -> 1{made}"))
+    x = torch.randn(3, 10, embed, generator=torch.Generator().manual_seed(2))
+    x = x[:1] if "B" not in on.tokens.letters else x
+    arrays, lengths = on.given(x)
+    whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
+    on = OnTokens(code.again(), parse(whole))
+    out = on(x)
+    if on.pooled:
+        on(x[:, :7])  # which gives as many rows
+    if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
+        raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
+    return whole
+
+
+def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:
+    """What is given beside the tokens: tables of the file, or made here; nothing; encodings."""
+    pair = next((one for one in known if one.role == "pair"), None)
+    cos, sin = (next((one for one in known if one.role == r), None) for r in ("cos", "sin"))
+    if pair is not None:
+        yield from _tables(code, pair, embed)
+    if cos is not None and sin is not None:
+        width = OnTokens(code, parse("x: B n E -> x")).rotated
+        one = replace(code, options=replace(code.options, width=width))
+        made = [one for one in sources(one) if one.kind == "pair"]
+        for row in ROWS:
+            given = f"{cos.name}: {row} cos, {sin.name}: {row} sin"
+            own = (one for one in made if one.suits(f"{given} -> 1"))
+            yield from ((short(given), f"; {one.told(('cos', 'sin'), known)}") for one in own)
+            yield short(given), ""
+    yield "", ""
+    if pair is not None and pair.required:
+        yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
+
+
+def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:
+    """The cos and sin that a layer is given by the module of its file that makes them."""
+    prefix = type(code.module).__name__
+    named = [(name, thing) for name, thing in code.space.items()
+             if name.endswith("RotaryEmbedding") and inspect.isclass(thing)
+             and issubclass(thing, nn.Module)]  # fmt: skip
+    for name, _ in sorted(named, key=lambda pair: -alike(pair[0], prefix)):
+        try:
+            made = table_beside(code, name, SIZES["D"])
+            axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
+            kind = getattr(code.module, "layer_type", None)
+            more = made.options.arguments.get("layer_type")
+            of_type = f", layer_type = {str(kind or more)!r}" if more else ""
+            x, at = (parameter.name for parameter in parameters(made.call)[:2])
+            call = parse(f"{x}: 1 n E, {at}: {axes} positions{of_type} -> 1")
+            lengths = {"n": 7, "E": embed}
+            arrays = {x: torch.zeros(1, 7, embed)}
+            arrays[at] = torch.arange(7).expand(call.arrays[1].shape(lengths))
+            cos, _ = Program(made.call, call, name).called(arrays, lengths)
+        except Exception:  # noqa: BLE001 (whatever stands beside may make no such table)
+            continue
+        first = "".join(f"{size} " for size in cos.shape[:-3])
+        wide = f"n {cos.shape[-1]}"
+        given = str(call).partition(" -> ")[0]
+        yield (
+            f"{one.name} = (cos: {first}B {wide}, sin: {first}B {wide})",
+            f"; cos, sin from {name}({given} -> {first}1 {wide}, {first}1 {wide})",
+        )
+
+
+def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
+    """The line with masks of padding, and with a causal one where the code makes none itself."""
+    taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
+    causal = " from " in line and bool(getattr(code.module, "is_causal", False))
+    for one in taken:
+        forced = parse(line).named(one.name)
+        if forced is not None:
+            line = line.replace(f", {forced}", f", {one.name} = None")
+        if causal and one.role != "padding":
+            if _hides(code, line, embed):
+                continue
+            for axes in CAUSAL:
+                for kind in KINDS:
+                    trial = inserted(line, f"{one.name}: {axes} {kind}")
+                    if _hides(code, trial, embed):
+                        return trial
+        line = with_mask(code, line, one.name, PADDING, partial(_tokens_marks, embed=embed))
+        if forced is not None and parse(line).named(one.name) is None:
+            raise DoesNotFit(f"it must be given {one.name!r}, and what that means is not seen; "
+                             f"say it behind its axes, with --call")  # fmt: skip
+    return line
+
+
+def _tokens_marks(code: Code, call: Signature, embed: int) -> str:
+    """What a mask does under which token 1 is padding; "" where it does something else."""
+    newest = call.arguments[-1].name
+    on = OnTokens(code, replace(call, arguments=tuple(
+        one for one in call.arguments if one.name == newest or role(one) not in MASKS
+    )))  # fmt: skip
+    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
+    keep = torch.ones(3, 6, dtype=torch.bool)
+    keep[:, 1] = False
+
+    def changed(at: int) -> Tensor:
+        other = x.clone()
+        other[:, at] += 1.0
+        return other
+
+    found = what_it_hides(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
+    every = torch.full_like(keep, found != "shown")
+    same = found and torch.allclose(on(x), on(x, every), rtol=1e-3, atol=1e-4)
+    return found if same else ""  # else it stands for the code's own mask, and is left out
+
+
+def _hides(code: Code, line: str, embed: int) -> bool:
+    """Whether, called so, a token does nothing to the ones before it, and something to the last."""
+    call = OnTokens(code.again(), parse(line))
+    x = torch.randn(3, 5, embed, generator=torch.Generator().manual_seed(2))
+    late, early = x.clone(), x.clone()
+    late[:, -1] += 1.0
+    early[:, 0] += 1.0
+    try:
+        plain = call(x)
+        return torch.equal(plain[:, :-1], call(late)[:, :-1]) and not torch.equal(
+            plain[:, -1], call(early)[:, -1]
+        )
+    except Exception:  # noqa: BLE001 (the code may not take such a mask)
+        return False
+
+
+def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
+    """The line with how it is called in steps, where it takes what a step leaves to the next."""
+    cache = next((one.name for one in known if one.name in CACHES), "")
+    if not cache:
+        return line
+    whole, _, made = line.partition("; ")
+    before, _, back = whole.replace(f", {cache} = None", "").partition(" -> ")
+    call = parse(whole)
+    for mask in (one for one in call.arrays if is_mask(one)):
+        longer = replace(mask, axes=(*(mask.axes or ())[:-1], KEYS))
+        before = before.replace(str(mask), str(longer))
+    spare = next((one.name for one in known if one.role == "mask"), "")
+    if made and spare and call.named(spare) is None and _hides(code, line, embed):
+        # a kernel that is causal without a mask knows no earlier tokens: then it is given one
+        before = before.replace(f", {spare} = None", "") + f", {spare}: B 1 n (n + p) add"
+    if any(one.name == "use_cache" for one in known):
+        before += ", use_cache = True"
+    for start in STATES:
+        step = f"{before}, {cache}{start}"
+        for told in _returning(step, back, cache):
+            trial = f"{whole}{f'; {made}' if made else ''}; step: {told}"
+            try:
+                if _carries(OnTokens(code.again(), parse(trial)), embed):
+                    return trial
+            except Exception:  # noqa: BLE001 (it is not fed in pieces so)
+                continue
+    return line
+
+
+def _returning(step: str, back: str, cache: str) -> Iterator[str]:
+    """The step with what comes back: all but the last left aside, which may be the state."""
+    first = back.partition(",")[0]
+    for many in range(1, 5):
+        rest = ["_"] * (many - 1)
+        if rest:
+            yield f"{step} -> {', '.join([first, *rest[:-1], cache])}"
+        yield f"{step} -> {', '.join([first, *rest])}"
+
+
+def _carries(on: OnTokens, embed: int) -> bool:
+    """Whether something is left to the next step, and what came before matters then."""
+    step = stepping(on, embed)
+    x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
+    _, (kept, _) = step(x[:, :3], None)
+    return all(value is not None and value != {} and value != [] for value in kept.values())
