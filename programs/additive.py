@@ -13,12 +13,13 @@ from .adapters.code import Code
 from .adapters.roles import sizes_of
 from .layout import laid_out, read_back
 from .roles import SIZES, TURNED, common, lengths_of, raised, result_axes, returned, role, runs
-from .signature import Argument, Signature, SignatureError
+from .signature import Argument, Signature, SignatureError, parse
 from .subjects import Additive
 
 __all__ = ["additive", "feature_of", "widths"]
 
 LONGEST = 4096
+TOKENS, OFFSETS = parse("-> n (2 n - 1)").results[0].axes or ()
 WORD = 2  # an id that is neither padding nor the first of a vocabulary
 
 
@@ -33,6 +34,7 @@ def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Te
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
     here = ("B", "n", feature_of(signature))
+    half = next((k for k, a in enumerate(axes) if a == OFFSETS), None)
     batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
 
     def call(x: Tensor) -> Tensor:
@@ -42,13 +44,18 @@ def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Te
         rows, count, _ = x.shape
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
         arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
-        return read_back(run(arrays, lengths)[back], axes, here, lengths)
+        found, read = run(arrays, lengths)[back], list(axes)
+        if half is not None:
+            found, read[half] = found.narrow(half, 0, count).flip(half), TOKENS
+        return read_back(found, read, here, lengths)
 
     return call
 
 
 def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int]) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
+    if role(one) in TURNED and here[2] not in one.letters:
+        return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
     if role(one) in TURNED:
         return laid_out(x, here, axes, lengths)
     if role(one) in ("positions", "coordinates"):
@@ -75,6 +82,7 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
     adds = not torch.equal(at_zero, at_one)
+    of_offsets = any(OFFSETS in (one.axes or ()) for one in signature.results)
     scale = float(((at_one - at_zero) * one).sum() / (one * one).sum()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
@@ -87,7 +95,10 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
             code,
             signature,
             partial(additive, guessed=guessed),
-            "" if adds else "it makes the table, which is added to x here",
+            "; ".join(filter(None, (
+                "" if adds else "it makes the table, which is added to x here",
+                "rows of offsets n - 1 to 0 are read as those of positions" * of_offsets,
+            ))),
             guessed,
         ),
         added=call if adds else lambda x: x + call(x),

@@ -25,7 +25,7 @@ from .adapters.code import DoesNotFit, Options
 from .adapters.roles import Parameter, parameters, role_of
 from .adapters.sources import alike
 
-__all__ = ["HEADS", "SIZES", "built_words", "settings_for", "tried"]
+__all__ = ["HEADS", "SIZES", "built_words", "configs_for", "settings_for", "tried"]
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
@@ -84,6 +84,17 @@ def settings_for(
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
             given[one.name] = _setting(one, cls, options, space)
     return given
+
+
+def configs_for(
+    function: Callable[..., Any], options: Options, space: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The configs that a function must be given, as a constructor must."""
+    return {
+        one.name: _config(_annotated(one, space), function, one.name, options, space)
+        for one in parameters(function)
+        if one.required and one.name in CONFIGS and one.name not in options.arguments
+    }
 
 
 def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[Any, dict[str, Any]]:

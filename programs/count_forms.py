@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from .adapters.code import Ambiguous, Code, DoesNotFit
 from .adapters.roles import Parameter, order_in, parameters
 from .additive import additive, widths
+from .call_parts import CACHES
 from .counts import bias, heads_of, mask, plain_arrays, table_of_window
 from .fitting import Fit, best, fitting, short
 from .roles import raised, role, runs, said
@@ -42,7 +44,9 @@ _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
 _MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
-_ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E")
+_ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E|(?:(?:1|B) )?(?:E 1 n|1 n E|\(2 n - 1\) E)")
+OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
+IMAGES = ["B E 1 n", "B 3 1 n", "B 1 n E"]
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 Kind = TypeVar("Kind")
 
@@ -62,15 +66,19 @@ def _arguments(code: Code) -> Iterator[list[str]]:
     """Groups of arguments for lengths: those that the names say, else every order of letters."""
     known = _needed(code)
     roles = [one.role for one in known]
-    keyed = bool({"keys", "mask", "padding"} & set(roles)) or roles.count("length") > 1
-    rows = "r" if keyed else "n"
+    keyed = bool({"keys", "key", "mask", "padding"} & set(roles)) or roles.count("length") > 1
+    past = any(one.name in CACHES for one in known)  # given none, it has as many keys as queries
+    rows = "r" if keyed and not past else "n"
     for tokens in dict.fromkeys((rows, "n")):
         told, lengths = [], 0
+        pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
         for one in known:
             lengths += one.role == "length"
             told.append(
                 f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
                 else f"{one.name} = n" if one.role == "keys"
+                else f"{one.name}: B H {pair[one.role]} D" if one.role in pair
+                else f"{one.name} = None" if one.name in CACHES
                 else f"{one.name}: B {tokens} E tokens" if one.role in TOKENS
                 else f"{one.name}: B n keep" if one.role in ("mask", "padding")
                 else f"{one.name} = D" if one.role in ("width", "embed")
@@ -101,45 +109,65 @@ def _built(code: Code) -> Iterator[str]:
             yield f"built with {one.name} = (h, w)"
 
 
-def _axes(code: Code, told: str, clause: str, own: str, more: Mapping[str, int]) -> str:
-    """The axes of what comes back.  Raises ``DoesNotFit``.
+def _backs(
+    code: Code, told: str, clause: str, own: str, more: Mapping[str, int]
+) -> Iterator[tuple[str, str]]:
+    """The axes of each array that comes back, and what is written of it behind the arrow.
 
     ``own``: what an axis is that has the same length in both calls, and is none that went in.
+    Raises ``DoesNotFit``.
     """
     signature = parse(f"{told} -> 1{clause}")
     letters = [c for c in signature.letters if c != "p"]
     areas = [(c, d) for c in letters for d in letters if c != d and d != "B"]
     names: list[dict[str, int]] = []
-    shapes: list[tuple[int, ...]] = []
+    found: list[dict[str, Tensor]] = []
     for sizes in (FIRST, SECOND):
         at = {**sizes, **more}
-        shapes.append(tuple(_called(runs(code, signature), signature, at).shape))
+        called = runs(code, signature, whole=True)(_given(signature, at), at)
+        found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
-        names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at})
-    if len(shapes[0]) != len(shapes[1]):
-        raise DoesNotFit(f"of other lengths {shapes[1]} came for {shapes[0]}")
-    axes = []
-    for pair in zip(*shapes, strict=True):
-        fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
-        axis = next(fits, own if pair[0] == pair[1] else "")
-        if not axis:
-            raise DoesNotFit(f"an axis of length {pair[0]}, and {pair[1]}, is none that went in")
-        axes.append(axis)
-    return " ".join(axes)
+        offsets = {OFFSETS: 2 * at["n"] - 1} if "n" in letters else {}
+        names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at, **offsets})
+    for back in (one for one in found[0] if one in found[1]):
+        shapes = [one[back].shape for one in found]
+        if len(shapes[0]) != len(shapes[1]):
+            raise DoesNotFit(f"of other lengths {shapes[1]} came for {shapes[0]}")
+        axes = []
+        for pair in zip(*shapes, strict=True):
+            fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
+            axes.append(next(fits, own if pair[0] == pair[1] else ""))
+            if not axes[-1]:
+                told = f"an axis of length {pair[0]}, and {pair[1]}, is none that went in"
+                raise DoesNotFit(told)
+        yield " ".join(axes), back % " ".join(axes)
 
 
-def _called(run: Any, signature: Signature, lengths: dict[str, int]) -> Tensor:
-    """What comes back, in whatever shape."""
+def _arrays_in(value: Any) -> dict[str, Tensor]:
+    """The arrays of what came back, by how one of them is written: alone, in a tuple, a field."""
+    if isinstance(value, Tensor):
+        return {"%s": value}
+    if isinstance(value, tuple | list):
+        places = range(len(value))
+        held = {", ".join("%s" if k == i else "_" for k in places): value[i] for i in places}
+    else:
+        fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+        held = {f"{{{name}: %s}}": one for name, one in fields.items()}
+    found = {one: x for one, x in held.items() if isinstance(x, Tensor) and x.dim() > 1}
+    if not found:
+        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
+    return found
+
+
+def _given(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
+    """What the code is called with: only shapes matter."""
     arrays = plain_arrays(signature, lengths)
     for one in signature.arrays:
         if role(one) == "positions":
             arrays[one.name] = torch.zeros(one.shape(lengths), dtype=torch.long)
         elif role(one) == "ids":
             arrays[one.name] = torch.full(one.shape(lengths), 2)
-    value = next(iter(run(arrays, lengths).values()))
-    if not isinstance(value, Tensor):
-        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
-    return value
+    return arrays
 
 
 def _lines(
@@ -154,15 +182,14 @@ def _lines(
         lines = []
         for told, clause in group:
             try:
-                axes = _axes(code, told, clause, own, more)
+                for axes, back in _backs(code, told, clause, own, more):
+                    swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
+                    if swapped or not allowed.fullmatch(axes) or axes.count("H") > 1:
+                        failed.append(f"called with ({told}), what came back is {axes}")
+                        continue
+                    lines.append(f"{told} -> {back}{clause}".strip())
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
                 failed.append(f"called with ({told}): {raised(code, error)}")
-                continue
-            swapped = " n n" in f" {axes}" and "= r" in told
-            if swapped or not allowed.fullmatch(axes) or axes.count("H") > 1:
-                failed.append(f"called with ({told}), what came back is {axes}")
-                continue
-            lines.append(f"{told} -> {axes}{clause}".strip())
         if lines:
             yield lines
 
@@ -243,14 +270,16 @@ def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
 
 def _ended(line: str, kind: str) -> str:
     """The line, with what it is that comes back."""
-    call, clause, more = line.partition(";")
-    return f"{call} {kind}{clause}{more}"
+    call = parse(line)
+    back = tuple(replace(one, kind=kind) if one.axes else one for one in call.results)
+    return str(replace(call, results=back))
 
 
 def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
     more = {"H": heads_of(code), "D": 22, "E": 26}
-    return _called(runs(code, signature), signature, {**FIRST, **more})
+    lengths = {**FIRST, **more}
+    return next(iter(runs(code, signature)(_given(signature, lengths), lengths).values()))
 
 
 def _placed(code: Code, line: str) -> str:
@@ -306,15 +335,17 @@ def fit_additive(code: Code) -> Additive:
     clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
     for told, clause in product(_added(code), clauses):
         for width in widths(code):
+            before = len(lines)
             try:
-                axes = _axes(code, told, clause, "E", {"E": width})
+                for axes, back in _backs(code, told, clause, "E", {"E": width}):
+                    if _ADDED.fullmatch(axes):
+                        lines.append(f"{told} -> {back}{clause}".strip())
+                    else:
+                        failed.append(f"called with ({told}), what came back is {axes}")
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
                 failed.append(f"called with ({told}): {raised(code, error)}")
-                continue
-            if _ADDED.fullmatch(axes):
-                lines.append(f"{told} -> {axes}{clause}".strip())
+            if len(lines) > before:
                 break
-            failed.append(f"called with ({told}), what came back is {axes}")
     found = _first([lines], partial(_adding, code), code, failed)
     if found is not None:
         return found
@@ -333,6 +364,7 @@ def _added(code: Code) -> Iterator[str]:
     hinted = order_in(code.text)
     first = ["n B E"] if hinted.startswith("t") else []
     orders = first or (["B n E", "n E"] if hinted.startswith("b") else ["B n E", "n B E", "n E"])
+    orders += IMAGES
     choices: list[list[str]] = []
     for k, one in enumerate(_tokens_or_lengths(code)):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]

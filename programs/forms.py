@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import nn
 
 from .adapters.building import code_of, method_of
 from .adapters.code import Code, DoesNotFit, Options
-from .adapters.roles import order_in, parameters
+from .adapters.roles import Parameter, order_in, parameters
 from .fitting import Fit, best, expanded, fitting, short, takes
 from .rotary import START, Turning, as_rotary, ended, sized, way_of
 from .signature import parse
@@ -90,10 +90,11 @@ FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may 
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 
 
-def lines(code: Code, hinted: str = "") -> Iterator[tuple[Form, str]]:
+def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tuple[Form, str]]:
     """The lines that the parameters of code allow by their names, the likely ones first.
 
-    ``hinted``: the axes that the source itself says, as "bhtd".
+    ``hinted``: the axes that the source itself says, as "bhtd".  ``tables``: it is given a table,
+    whatever that is called: what is called like positions may hold their angles.
 
     >>> from .adapters.building import code_of
     >>> from .adapters.code import Options
@@ -102,6 +103,7 @@ def lines(code: Code, hinted: str = "") -> Iterator[tuple[Form, str]]:
     'x: B H n D, positions: B n -> x'
     """
     known = parameters(code.call)
+    known = _holding(known) if tables else known
     vectors = [one for one in known if one.role in ROTATED and (one.required or one.role == "key")]
     if not vectors and known and known[0].required and known[0].role in FIRST:
         vectors = [known[0]]
@@ -137,6 +139,13 @@ def lines(code: Code, hinted: str = "") -> Iterator[tuple[Form, str]]:
                 given = filter(None, [short(beside.format(**by)), *more])
                 back = ", ".join(v.name for v in vectors[:3])
                 yield form, f"{', '.join([*said, *given])} -> {back}"
+
+
+def _holding(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """The parameters of code that is given a table, also where none is called like one."""
+    if set(HELD) & {one.role for one in known}:
+        return known
+    return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
 
 
 def _channels(found: Fit[Turning]) -> int:
@@ -235,10 +244,10 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
     """The lines of code that makes tables, with a function of its file that rotates by them."""
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
     for name, applied in _appliers(code) if made else ():
-        known = parameters(applied.call)
+        known = _holding(parameters(applied.call))
         tried = [
             (form, line)
-            for form, line in lines(sized(applied, code.options.width))
+            for form, line in lines(sized(applied, code.options.width), tables=True)
             if form.needs and set(HELD) & set(form.needs)
             and any(origin.suits(line) for origin in made)
             and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
@@ -266,12 +275,18 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
         name = pair[0]
         return (("vision" in name) != vision, ("interleave" in name) != woven, len(name))
 
-    for name, thing in sorted(named(code.space, APPLIES, code.name), key=rank):
+    own = type(code.call)
+    inside = [
+        (f"{own.__name__}.{name}", thing.__func__)
+        for name, thing in vars(own).items()
+        if isinstance(thing, staticmethod) and APPLIES.match(name) and own.__name__ in code.space
+    ]
+    for name, thing in [*inside, *sorted(named(code.space, APPLIES, code.name), key=rank)]:
         if inspect.isclass(thing):
             continue
         try:
             one = code_of(thing, name, Options(width=code.options.width))
-            if set(HELD) & {p.role for p in parameters(one.call)}:
+            if {*HELD, "positions"} & {p.role for p in parameters(one.call)}:
                 yield name, one
         except DoesNotFit:
             continue

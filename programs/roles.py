@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from .adapters.building import method_of
 from .adapters.code import Code
@@ -85,18 +85,23 @@ def said(code: Code, signature: Signature) -> Code:
 
 
 def runs(
-    code: Code, signature: Signature
-) -> Callable[[Mapping[str, Any], Mapping[str, int]], dict[str, Tensor]]:
-    """Arrays and lengths -> what comes back, by name; built anew where its sizes are lengths."""
+    code: Code, signature: Signature, *, whole: bool = False
+) -> Callable[[Mapping[str, Any], Mapping[str, int]], Any]:
+    """Arrays and lengths -> what comes back, by name; built anew where its sizes are lengths.
+
+    ``whole``: as it comes back.
+    """
     sized = [one for one in signature.built if one.lengths]
     if not sized:
-        return Program(code.call, signature, code.name).run
+        made = Program(code.call, signature, code.name)
+        return made.called if whole else made.run
 
-    def run(arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Tensor]:
+    def run(arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
         with torch.random.fork_rng(devices=[]):  # its weights are the same each time
             torch.manual_seed(0)
             made = code.again(**{one.name: one.at(lengths) for one in sized})
-        return Program(made.call, signature, code.name).run(arrays, lengths)
+        program = Program(made.call, signature, code.name)
+        return (program.called if whole else program.run)(arrays, lengths)
 
     return run
 
@@ -113,8 +118,8 @@ def common(
     ``guessed``: nobody told the signature, and it is shown so that it can be corrected.
     """
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
-    built = built_words(type(code.module), code.built, code.options.settings)
-    more = "; ".join(filter(None, (built if code.module is not None else "", more)))
+    maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
+    more = "; ".join(filter(None, (built_words(maker, code.built, code.options.settings), more)))
     return {
         "name": code.name,
         "line": str(signature),

@@ -113,7 +113,10 @@ def beside(code: Code, name: str, width: int) -> Code:
 
     Raises :class:`SignatureError` where there is none of this name.
     """
-    thing = code.space.get(name)
+    outer, _, inner = name.partition(".")
+    thing = code.space.get(outer)
+    if inner:
+        thing = getattr(thing, inner, None)
     if thing is None:
         raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
     config = getattr(code.module, "config", None)

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..constructors import configs_for
 from .code import Code, NoSetting, Options
 from .roles import parameters, role_of
 from .sources import place_of, source_of
@@ -24,6 +25,7 @@ def code_of_function(function: types.FunctionType, name: str, options: Options) 
     space = inspect.unwrap(function).__globals__
     kept = _apart(function)
     text, place = source_of(function), place_of(function)
+    configs = configs_for(function, options, space)
 
     def again(**settings: Any) -> Code:
         if settings:
@@ -37,15 +39,17 @@ def code_of_function(function: types.FunctionType, name: str, options: Options) 
                                 f"{', '.join(settings)}")  # fmt: skip
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
             return code_of_function(kept, name, more)
-        call = _with(_apart(kept), options.arguments)
+        call = _with(_apart(kept), {**configs, **options.arguments}, hidden=configs)
         return Code(name=name, call=call, again=again, space=space, options=options,
-                    text=text, place=place)  # fmt: skip
+                    text=text, place=place, built=configs)  # fmt: skip
 
     return again()
 
 
-def _with(function: types.FunctionType, values: Mapping[str, Any]) -> Any:
-    """The function, given these values in every call whatever else it is given."""
+def _with(
+    function: types.FunctionType, values: Mapping[str, Any], hidden: Mapping[str, Any]
+) -> Any:
+    """The function, given these values in every call; it is not seen to take the hidden ones."""
     known = {one.name for one in parameters(function)}
     fixed = {name: value for name, value in values.items() if name in known}
     if not fixed:
@@ -55,6 +59,14 @@ def _with(function: types.FunctionType, values: Mapping[str, Any]) -> Any:
     def given(*args: Any, **named: Any) -> Any:
         return function(*args, **{**named, **fixed})
 
+    if hidden:
+        told = inspect.signature(function)
+        left = [one for name, one in told.parameters.items() if name not in hidden]
+        after = {one.name: one for one in left}
+        given.__signature__ = told.replace(parameters=[  # by name: what stood before is gone
+            one.replace(kind=one.KEYWORD_ONLY)
+            if one.kind == one.POSITIONAL_OR_KEYWORD else one for one in after.values()
+        ])  # type: ignore[attr-defined]  # fmt: skip
     return given
 
 
