@@ -22,7 +22,7 @@ from .adapters.code import Ambiguous, Code, DoesNotFit
 from .adapters.roles import Parameter, order_in, parameters
 from .additive import additive, widths
 from .call_parts import CACHES
-from .counts import bias, heads_of, mask, plain_arrays, table_of_window
+from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, short
 from .roles import raised, role, runs, said
 from .signature import Signature, parse
@@ -283,24 +283,9 @@ def _value(code: Code, line: str) -> Tensor:
 
 
 def _placed(code: Code, line: str) -> str:
-    """The line, with where the first query stands if the code must be told to put it right.
-
-    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
-    """
-    beside = [one.name for one in parameters(code.call) if one.role == "offset"
-              and not one.required]  # fmt: skip
-    if "= r" not in line or len(beside) != 1:
-        return line
-    told = line.replace(" ->", f", {beside[0]} = (n - r) ->")
-    try:
-        plain, placed = (bias(code, parse(one)).bias for one in (line, told))
-        assert plain is not None
-        assert placed is not None
-        last = plain(7, 7)[..., 4:, :]
-        moves = torch.equal(placed(3, 7), last) and not torch.equal(plain(3, 7), last)
-    except Exception:  # noqa: BLE001 (the code may raise anything)
-        return line
-    return told if moves else line
+    """The line, with where the first query stands if the code must be told to put it right."""
+    left = start_left_out(code, parse(line))
+    return line.replace(" ->", f", {left} = (n - r) ->") if left else line
 
 
 def fit_mask(code: Code) -> Mask:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,16 +12,18 @@ import torch
 from torch import Tensor
 
 from .adapters.code import Code
-from .adapters.roles import sizes_of
+from .adapters.roles import parameters, sizes_of
 from .layout import read_back
 from .roles import SIZES, common, lengths_of, result_axes, returned, runs
 from .signature import Axis, Signature, SignatureError, parse
 from .subjects import Bias, Mask
 
-__all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of", "table_of_window"]
+__all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of",
+           "start_left_out", "table_of_window"]  # fmt: skip
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
+START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
 
 
 def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
@@ -115,7 +118,29 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         heads=heads,
         bias=call,
         causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
+        given={"start": left} if (left := start_left_out(code, signature)) else {},
     )
+
+
+def start_left_out(code: Code, signature: Signature) -> str:
+    """The parameter that says where the first query stands, where few queries need it; else "".
+
+    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
+    """
+    told = {one.name for one in signature.arguments}
+    left = [one.name for one in parameters(code.call)
+            if one.role == "offset" and not one.required and one.name not in told]  # fmt: skip
+    if len(left) != 1 or not any(one.lengths == ("r",) for one in signature.arguments):
+        return ""
+    start = replace(START, name=left[0])
+    placed = replace(signature, arguments=(*signature.arguments, start))
+    try:
+        plain, moved = (_counted(code, one, heads=True) for one in (signature, placed))
+        last = plain(7, 7)[..., 4:, :]
+        moves = torch.equal(moved(3, 7), last) and not torch.equal(plain(3, 7), last)
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ""
+    return left[0] if moves else ""
 
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:

@@ -27,6 +27,12 @@ def not_its_own(subject: Subject, law: str) -> str:
     >>> not_its_own(turning, "norm")
     ''
     """
+    start = subject.given.get("start", "")
+    if start and law == "last-rows":
+        return (
+            f"where the first query stands is told by {start}, which the call leaves out: "
+            f"--call with {start} = (n - r) asks it"
+        )
     made = subject.given.get("angles", "")
     if not made or law not in OF_ANGLES:
         return ""

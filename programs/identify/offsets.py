@@ -71,7 +71,9 @@ def by_offset(bias: Tensor, dtype: torch.dtype, *, causal: bool = False) -> ByOf
 
     Keys after the query are left out where ``causal``.  Entries b and b′ of one offset, each less
     the entry of its own row, are four numbers that are rounded, up to three times each: 12 u of
-    the largest.  Raises ``ValueError`` where a query does not see its own key.
+    the largest.  Each may be a product of two vectors whose angles, position times frequency, up to
+    n, are rounded twice: 16 n u of it, in float32 or finer.  Raises ``ValueError`` where a query
+    does not see its own key.
     """
     n = bias.shape[-1]
     t, s = torch.arange(n)[:, None], torch.arange(n)[None, :]
@@ -102,7 +104,8 @@ def by_offset(bias: Tensor, dtype: torch.dtype, *, causal: bool = False) -> ByOf
             at, like = (start + h, a, a + o - n + 1), (b, b + o - n + 1)
     values = torch.cat(parts)
     largest = float(torch.where(seen, bias.abs(), 0.0).max())
-    tol = 12 * unit_roundoff(dtype) * max(largest, float(own.abs().max()))
+    fine = min(unit_roundoff(dtype), unit_roundoff(torch.float32))
+    tol = (12 * unit_roundoff(dtype) + 16 * n * fine) * max(largest, float(own.abs().max()))
     return ByOffset(values, off, at, like, tol, float((own - own[:, :1]).abs().max()) > tol)
 
 
