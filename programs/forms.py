@@ -22,7 +22,7 @@ from .adapters.building import code_of, method_of
 from .adapters.code import Code, DoesNotFit, Options
 from .adapters.roles import Parameter, order_in, parameters
 from .fitting import Fit, best, expanded, fitting, short, takes
-from .rotary import START, Turning, as_rotary, ended, sized, way_of
+from .rotary import START, Turning, as_rotary, ended, for_keys, of_length, sized, way_of
 from .signature import parse
 from .subjects import Rotary
 from .tables import (
@@ -197,8 +197,20 @@ def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 continue
             if _channels(other) == declared:
-                return as_rotary(ended(other.way))
-    return as_rotary(ended(found.way))
+                return as_rotary(for_keys(ended(other.way)))
+    return as_rotary(for_keys(ended(_unbound(found.way))))
+
+
+def _unbound(way: Turning) -> Turning:
+    """Without where it starts, if what a token becomes depends on how many there are in a call.
+
+    Then all must be called with as many, and the token at p is the one at p of these.
+    """
+    given = [one for one in way.line.arguments if START not in one.lengths]
+    if not way.offset or way.line.then is not None or len(given) == len(way.line.arguments):
+        return way
+    other = replace(way, line=replace(way.line, arguments=tuple(given)))
+    return other if of_length(other) else way
 
 
 def _fits(code: Code, failed: dict[str, str], clause: str = "") -> list[Fit[Turning]]:

@@ -13,6 +13,7 @@ __all__ = ["not_its_own", "under"]
 OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared",
              "follows-its-arguments", "neighbours-differ", "angles-are-exact",
              "survives-casting")  # fmt: skip
+OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
 OF_MASKS = ("causal", "past-is-used", "window-as-declared")
 
 
@@ -33,6 +34,9 @@ def not_its_own(subject: Subject, law: str) -> str:
             f"where the first query stands is told by {start}, which the call leaves out: "
             f"--call with {start} = (n - r) asks it"
         )
+    keys = subject.given.get("keys", "")
+    if keys and law in OF_LENGTHS:
+        return f"keys are rotated with {keys}: what a query is multiplied by, a key undoes"
     made = subject.given.get("angles", "")
     if not made or law not in OF_ANGLES:
         return ""

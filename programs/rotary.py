@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from torch import Tensor
 from .adapters.axes import turning
 from .adapters.code import Code
 from .adapters.placing import at_offsets, at_start
+from .adapters.roles import parameters
 from .layout import labels, laid_out, read_back
 from .program import Program
 from .roles import (
@@ -31,10 +33,13 @@ from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
 from .tables import Made, beside, made_by, many, table_widths, tables, widths_of
 
-__all__ = ["START", "Turning", "as_rotary", "ended", "heads_beside", "rotary", "sized", "way_of"]
+__all__ = ["START", "Turning", "as_rotary", "ended", "for_keys", "heads_beside", "of_length",
+           "rotary", "sized", "way_of"]  # fmt: skip
 
 HEAD = ("B", "H", "n", "D")
 START = "p"  # the letter of the position of the first token
+KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
+DRIFT = 1e-3  # of scores that depend on more than offsets
 ROWS = 9  # no length of any other axis, coordinates included
 
 
@@ -56,6 +61,7 @@ class Turning:
     most: int = 1 << 20
     any_width: bool = False
     guessed: bool = False
+    frame: int = 0  # the length of every call, where it matters, or keys are called otherwise
 
     @cached_property
     def signature(self) -> Signature:
@@ -116,9 +122,15 @@ class Turning:
         """Whether each row of a batch has positions of its own."""
         return any("B" in one.letters for one in self.places)
 
-    def calls(self) -> Callable[..., tuple[Tensor, ...]]:
-        """The call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes])."""
-        program = Program(self.rotates, self.signature, self.code.name)
+    def calls(self, *, keys: bool = False) -> Callable[..., tuple[Tensor, ...]]:
+        """The call on several tensors (B, H, T, D), with ``positions=`` (B, T[, axes]).
+
+        ``keys``: with what it is given for keys.
+        """
+        names = {one.name for one in self.signature.keys}
+        given = tuple(one for one in self.signature.arguments if one.name not in names)
+        line = replace(self.signature, arguments=(*given, *self.signature.keys))
+        program = Program(self.rotates, line if keys else self.signature, self.code.name)
         first = _here(self.vectors[0].axes or (), HEAD)
         order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
@@ -148,7 +160,7 @@ class Turning:
         if self.offset:
             return at_offsets(lambda xs, start: call(xs, None, start), order)
         if not self.places:
-            return at_start(lambda xs: call(xs, None), order)
+            return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
         return turning(call, order, places)
 
@@ -195,7 +207,7 @@ def rotary(code: Code, signature: Signature) -> Rotary:
     first = table_widths(code) if signature.then is not None and not code.options.width else ()
     for width in (*first, *widths_of(code)):
         try:
-            return as_rotary(ended(way_of(sized(code, width), signature)))
+            return as_rotary(for_keys(ended(way_of(sized(code, width), signature))))
         except SignatureError as error:
             failed = failed or error
     assert failed is not None
@@ -267,7 +279,51 @@ def ended(way: Turning) -> Turning:
         low, top = (middle, top) if moved(way.width, middle - 1) >= 0 else (low, middle)
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
-    return replace(way, most=low, any_width=every)
+    found = replace(way, most=low, any_width=every)
+    return replace(found, frame=low if running and of_length(found) else 0)
+
+
+def of_length(way: Turning) -> bool:
+    """Whether what a token becomes depends on how many there are, as where a scale has a middle."""
+    x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
+    at = torch.arange(8)[None]
+    try:
+        few, many = (way.calls()(*(x[:, :, :n].clone() for _ in way.vectors),
+                                 positions=at[:, :n])[0] for n in (2, 8))  # fmt: skip
+    except Exception:  # noqa: BLE001 (such code is called in another way)
+        return False
+    return not torch.allclose(few, many[:, :, :2], rtol=1e-4, atol=1e-5)
+
+
+def for_keys(way: Turning) -> Turning:
+    """The call, with a flag for keys where only with it scores depend on offsets alone.
+
+    So is xPos written: a query is multiplied by a power of its position, and a key by its inverse.
+    """
+    known = {one.name for one in (*way.line.arguments, *way.line.keys)}
+    open_ = [one for one in parameters(way.code.call) if one.name not in known]
+    flags = [one.name for one in open_ if one.default is False and KEYED.search(one.name)]
+    if len(way.vectors) > 1 or way.line.keys or way.line.then or way.axes:
+        return way
+    for name in flags:
+        line = replace(way.line, keys=(Argument(name, value=True),))
+        starts = not way.places and not way.offset
+        other = replace(way, line=line, frame=way.most if starts else 0)
+        if _drift(other) < DRIFT <= _drift(way):
+            return other
+    return way
+
+
+def _drift(way: Turning) -> float:
+    """How far scores are from depending on offsets alone, of the largest of them."""
+    q, k = torch.randn(2, 1, 1, 2, way.width, generator=torch.Generator().manual_seed(3))
+    rotated, keyed = way.calls(), way.calls(keys=True)
+    scores = []
+    for shift in (0, 9):
+        at = torch.tensor([[3 + shift, shift]])
+        here, there = rotated(q, positions=at)[0], keyed(k, positions=at.flip(1))[0]
+        scores.append((here * there).sum(-1))
+    return float((scores[0] - scores[1]).abs().max() / scores[0].abs().max())
 
 
 def heads_beside(width: int) -> int:
@@ -297,7 +353,7 @@ def as_rotary(way: Turning) -> Rotary:
 
     def again(code: Code, signature: Signature) -> Rotary:
         if code.options.width != way.width:
-            return as_rotary(ended(way_of(code, signature, guessed=way.guessed)))
+            return as_rotary(for_keys(ended(way_of(code, signature, guessed=way.guessed))))
         return as_rotary(replace(way, code=code, table=fresh(code)))
 
     def fresh(code: Code) -> Made | None:
@@ -311,11 +367,18 @@ def as_rotary(way: Turning) -> Rotary:
         found = way.table(tuple(held.values()), positions)
         return found[held["cos"].name], found[held["sin"].name]
 
+    def keyed(x: Tensor, positions: Tensor) -> Tensor:
+        return way.calls(keys=True)(x, positions=positions)[0]
+
+    starts = not way.places and not way.offset
+    turned = _turned_by(way.calls(), len(way.vectors), starts=starts)
+    turned |= {"running": None} if way.frame else {}
+    turned |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
     shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}
     return Rotary(
         **common(way.code, way.line, again, f"with {way.told}" if here else "", way.guessed),
-        **_turned_by(way.calls(), len(way.vectors), starts=not way.places and not way.offset),
+        **turned,
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
@@ -324,7 +387,10 @@ def as_rotary(way: Turning) -> Rotary:
         any_width=way.any_width,
         whole=all(role(one) != "coordinates" for one in way.places),
         cosines=cosines if shown else None,
-        given={"angles": way.told} if here else {},
+        given={
+            **({"angles": way.told} if here else {}),
+            **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
+        },
     )
 
 

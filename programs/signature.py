@@ -31,6 +31,7 @@ part                                says
 ``; then f(q: .., cos: .. -> q)``   the file's own f is given by name what is returned
 ``; method name``                   it is this method that is called, and not the object
 ``; built with size = n``           what the constructor is given, lengths of the call among it
+``; keys with inverse = True``      what the same code is given to rotate keys and not queries
 ==================================  ==============================================================
 
 Letters: B rows of a batch, n tokens (keys, where queries are r), H heads, G key-value heads, D
@@ -89,6 +90,7 @@ _CALLED = re.compile(r"[A-Za-z_]\w*\(\)")
 _FROM = re.compile(r"(.+?)\s+from\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _THEN = re.compile(r"then\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
+_KEYS = re.compile(r"keys\s+with\s+(.+)", re.DOTALL)
 _METHOD = re.compile(r"method\s+([A-Za-z_]\w*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
 _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
@@ -272,7 +274,8 @@ class Signature:
 
     ``mapping``: what it returns is a mapping with these keys, and no tuple.  ``source``, ``then``:
     other code of the file, which is called before it, or behind.  ``method``: what of the object is
-    called.  ``built``: what its constructor is given.  ``step``: how the same code is called on
+    called.  ``built``: what its constructor is given.  ``keys``: values with which it is called for
+    keys.  ``step``: how the same code is called on
     further tokens, with what an earlier call left; p is how many came before.
     """
 
@@ -283,6 +286,7 @@ class Signature:
     then: Applied | None = None
     method: str = ""
     built: tuple[Argument, ...] = ()
+    keys: tuple[Argument, ...] = ()
     step: Signature | None = None
 
     @property
@@ -320,8 +324,9 @@ class Signature:
         back_told = f"{{{told}}}" if self.mapping else told
         built = f"built with {', '.join(map(str, self.built))}" if self.built else ""
         method = f"method {self.method}" if self.method else ""
+        keys = f"keys with {', '.join(map(str, self.keys))}" if self.keys else ""
         step = f"step: {self.step}" if self.step else ""
-        more = [str(one) for one in (self.source, self.then, method, built, step) if one]
+        more = [str(one) for one in (self.source, self.then, method, built, keys, step) if one]
         return "; ".join([f"{given} -> {back_told}".lstrip(), *more])
 
 
@@ -377,13 +382,9 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
     if found := _METHOD.fullmatch(told):
         return replace(call, method=found[1])
     if found := _BUILT.fullmatch(told):
-        built = tuple(_argument(part, whole) for part in _parts(found[1], whole))
-        array = next((one.name for one in built if one.axes is not None or one.parts), "")
-        if array:
-            raise SignatureError(
-                f"wanted NAME = VALUE of the constructor, got an array {array} in {whole!r}"
-            )
-        return replace(call, built=built)
+        return replace(call, built=_values(found[1], "of the constructor", whole))
+    if found := _KEYS.fullmatch(told):
+        return replace(call, keys=_values(found[1], "for keys", whole))
     if found := _THEN.fullmatch(told):
         after = parse(found[2])
         back = [one.name for one in call.results if one.axes is not None]
@@ -399,7 +400,7 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         raise SignatureError(
             f"wanted NAMES from FUNCTION(ITS CALL) behind the semicolon, such as cos, sin from "
             f"tables(length = m -> m D, m D), or then FUNCTION(ITS CALL), method NAME, built with "
-            f"NAME = VALUE; got {told!r} in {whole!r}"
+            f"NAME = VALUE, keys with NAME = VALUE; got {told!r} in {whole!r}"
         )
     names = tuple(name.strip() for name in found[1].split(","))
     unknown = next((name for name in names if call.named(name) is None), None)
@@ -411,6 +412,15 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
             f"wanted {len(names)} back of {found[2]}, for {', '.join(names)}, got {made}"
         )
     return replace(call, source=Source(names, found[2], made))
+
+
+def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
+    """Values by their names, none of them an array."""
+    found = tuple(_argument(part, whole) for part in _parts(told, whole))
+    array = next((one.name for one in found if one.axes is not None or one.parts), "")
+    if array:
+        raise SignatureError(f"wanted NAME = VALUE {of}, got an array {array} in {whole!r}")
+    return found
 
 
 def _parts(text: str, whole: str) -> list[str]:

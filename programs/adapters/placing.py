@@ -30,11 +30,14 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
     return turn
 
 
-def at_start(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Turns:
+def at_start(
+    call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str, least: int = 0
+) -> Turns:
     """f(x), which gives the t-th token position t, as turn(x, positions).
 
     Each token is put at its place in a sequence of zeros that is long enough, and read there: a
     rotary code turns every token by itself.  Tokens that share a place go in one after the other.
+    ``least``: the sequence is at least so long.
     """
     plain = _ordered(call, order)
 
@@ -42,12 +45,14 @@ def at_start(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         rows, heads, tokens, width = xs[0].shape
         positions = held(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
-        if torch.compiler.is_exporting() or torch.equal(positions, running):
+        if least and torch.compiler.is_exporting():
+            raise TypeError("a graph of one token in a long call is none of the code's calls")
+        if torch.compiler.is_exporting() or (torch.equal(positions, running) and not least):
             return plain(*xs)
         same = (positions[:, :, None] == positions[:, None, :]).tril(-1)
         turns_before = same.sum(-1)
         outs = [torch.zeros_like(x) for x in xs]
-        length = max(int(positions.max()) + 1, 1)
+        length = max(int(positions.max()) + 1, least, 1)
         for count in range(int(turns_before.max()) + 1):
             row, token = (turns_before == count).nonzero(as_tuple=True)
             place = positions[row, token].long()
