@@ -14,13 +14,12 @@ from typing import Any
 
 import torch
 
-from .adapters.building import code_of
-from .adapters.code import Ambiguous, Code, DoesNotFit, NoSetting, Options
-from .adapters.roles import parameters
-from .adapters.sources import place_of
-from .adapters.transformers import is_config, of_config
+from .building import code_of
+from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, place_of
 from .declared import Declared, declares, sizes_declared
+from .names import parameters
 from .no_adapter import NoAdapter
+from .pretrained import is_config, of_config
 from .running import CodeFault, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adapters.code import Code
-from .adapters.roles import sizes_of
+from .code import Code
+from .grammar import parse
 from .layout import laid_out, read_back
+from .names import sizes_of
 from .roles import SIZES, TURNED, common, lengths_of, raised, result_axes, returned, role, runs
-from .signature import Argument, Signature, SignatureError, parse
+from .signature import Argument, Signature, SignatureError
 from .subjects import Additive
 
 __all__ = ["additive", "feature_of", "widths"]

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .adapters.code import Code
-from .adapters.roles import Parameter, parameters
+from .code import Code
 from .layout import laid_out, read_back
 from .masks import by_letters, forms_of, handed, masks_in, per_query
+from .names import Parameter, parameters
 from .program import Program
 from .roles import SIZES, common, lengths_of, result_axes, returned, role
 from .signature import Argument, Axis, Signature, SignatureError

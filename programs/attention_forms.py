@@ -14,13 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adapters.code import Code, DoesNotFit
-from .adapters.roles import Parameter, order_in, parameters
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import beside, literal, what_it_hides, with_mask, with_result
+from .code import Code, DoesNotFit
 from .fitting import Fit, best, fitting
+from .grammar import parse
+from .names import Parameter, order_in, parameters
 from .roles import MASKS, SIZES, role
-from .signature import Signature, parse
+from .signature import Signature
 from .subjects import Attention, Layer
 from .token_forms import tokens_line
 from .tokens import attention, layer

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adapters.code import Code, DoesNotFit
-from .adapters.roles import Parameter
 from .attention import takes_mask
-from .signature import Signature, parse
+from .code import Code, DoesNotFit
+from .grammar import parse
+from .names import Parameter
+from .signature import Signature
 
 __all__ = [
     "CACHES",
@@ -83,9 +84,7 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
     return "".join(f", {one}" for one in said)
 
 
-def with_result(
-    line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False
-) -> str:
+def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:
     """The line with what comes back, read off its shapes.  Raises ``DoesNotFit``.
 
     ``pooled``: the second of three axes may be a number of queries that the code has itself.
@@ -112,9 +111,7 @@ def with_result(
     return f"{line} -> {', '.join(said)}"
 
 
-def axes_of(
-    value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool = False
-) -> str:
+def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool = False) -> str:
     """The axes of an array, by their lengths; the last may be of no known length.
 
     Raises ``DoesNotFit``.

@@ -21,9 +21,8 @@ from typing import Any
 
 import torch
 
-from .adapters.code import DoesNotFit, Options
-from .adapters.roles import Parameter, parameters, role_of
-from .adapters.sources import alike
+from .code import DoesNotFit, Options, alike
+from .names import Parameter, parameters, role_of
 
 __all__ = ["HEADS", "SIZES", "built_words", "configs_for", "settings_for", "tried"]
 
@@ -300,7 +299,7 @@ def _config(
     if annotation is None or issubclass(annotation, argparse.Namespace | types.SimpleNamespace):
         return Offered(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
-        from .adapters.transformers import small_config
+        from .pretrained import small_config
 
         return small_config(annotation, cls, told)
     small = {} if "rotary" in cls.__name__.lower() else _small(annotation)

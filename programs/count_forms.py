@@ -18,14 +18,15 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .adapters.code import Ambiguous, Code, DoesNotFit
-from .adapters.roles import Parameter, order_in, parameters
 from .additive import additive, widths
 from .call_parts import CACHES
+from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, short
+from .grammar import parse
+from .names import Parameter, order_in, parameters
 from .roles import raised, role, runs, said
-from .signature import Signature, parse
+from .signature import Signature
 from .subjects import Additive, Bias, Mask
 
 __all__ = ["fit_additive", "fit_bias", "fit_mask"]

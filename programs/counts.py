@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adapters.code import Code
-from .adapters.roles import parameters, sizes_of
+from .code import Code
+from .grammar import parse
 from .layout import read_back
+from .names import parameters, sizes_of
 from .roles import SIZES, common, lengths_of, result_axes, returned, runs
-from .signature import Axis, Signature, SignatureError, parse
+from .signature import Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 
 __all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of",

@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from .adapters.code import Ambiguous, Code, DoesNotFit
-from .adapters.roles import role_of
+from .code import Ambiguous, Code, DoesNotFit
+from .names import role_of
 from .program import Program
 from .roles import raised, role
 from .signature import Signature

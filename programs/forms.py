@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from .adapters.building import code_of, method_of
-from .adapters.code import Code, DoesNotFit, Options
-from .adapters.roles import Parameter, order_in, parameters
+from .building import code_of, method_of
+from .code import Code, DoesNotFit, Options
 from .fitting import Fit, best, expanded, fitting, short, takes
+from .grammar import parse
+from .names import Parameter, order_in, parameters
 from .rotary import START, Turning, as_rotary, ended, for_keys, of_length, sized, way_of
-from .signature import parse
 from .subjects import Rotary
 from .tables import (
     APPLIES,
@@ -96,8 +96,8 @@ def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tup
     ``hinted``: the axes that the source itself says, as "bhtd".  ``tables``: it is given a table,
     whatever that is called: what is called like positions may hold their angles.
 
-    >>> from .adapters.building import code_of
-    >>> from .adapters.code import Options
+    >>> from .building import code_of
+    >>> from .code import Options
     >>> def turn(x, positions): ...
     >>> next(lines(code_of(turn, "", Options())))[1]
     'x: B H n D, positions: B n -> x'

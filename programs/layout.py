@@ -30,7 +30,7 @@ def laid_out(
     An axis of ``here`` that the call lacks must have length 1.  Raises :class:`SignatureError`.
 
     >>> import torch
-    >>> from .signature import parse
+    >>> from .grammar import parse
     >>> axes = parse("x: n (H D) -> x").arguments[0].axes
     >>> laid_out(torch.zeros(1, 2, 5, 4), ("B", "H", "n", "D"), axes, {}).shape
     torch.Size([5, 8])

@@ -10,9 +10,10 @@ from typing import Any
 
 from torch import Tensor
 
-from .adapters.code import DoesNotFit
-from .adapters.roles import parameters
-from .signature import Argument, Signature, SignatureError, State, parse
+from .code import DoesNotFit
+from .grammar import parse
+from .names import parameters
+from .signature import Argument, Signature, SignatureError, State
 
 __all__ = ["Program", "program"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from .adapters.building import method_of
-from .adapters.code import Code
-from .adapters.roles import role_of
+from .building import method_of
+from .code import Code
 from .constructors import built_words
+from .names import role_of
 from .program import Program
 from .running import fault_in
 from .signature import Argument, Axis, Signature, SignatureError

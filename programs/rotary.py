@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adapters.axes import turning
-from .adapters.code import Code
-from .adapters.placing import at_offsets, at_start
-from .adapters.roles import parameters
+from .code import Code
 from .layout import labels, laid_out, read_back
+from .names import parameters
+from .placing import at_offsets, at_start, turning
 from .program import Program
 from .roles import (
     PLACES,

@@ -57,9 +57,7 @@ class CodeFault(RuntimeError):
 
 
 HERE = Path(__file__)
-CALLERS = tuple(sorted(  # what calls the code
-    {*HERE.parent.glob("*.py"), *HERE.parent.glob("adapters/*.py")} - {HERE}
-))  # fmt: skip
+CALLERS = tuple(sorted({*HERE.parent.glob("*.py")} - {HERE}))  # what calls the code
 
 
 def fault_in(subject: Subject, error: BaseException) -> Fault | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from .adapters.code import Code
+from .code import Code
 from .roles import raised
 from .signature import Argument, SignatureError, State
 

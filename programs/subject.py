@@ -8,17 +8,18 @@ from dataclasses import fields
 from typing import Any
 
 from . import attention_forms, forms
-from .adapters.building import code_of
-from .adapters.code import Ambiguous, Code, Options
 from .adapting import WORDS, adapt, require_settings, resolved
 from .additive import additive
+from .building import code_of
+from .code import Ambiguous, Code, Options
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, mask
 from .declared import Declared, sizes_declared
+from .grammar import parse
 from .program import Program
 from .roles import MASKS, PLACES, TABLES, TURNED, role, said
 from .rotary import START, rotary
-from .signature import Signature, SignatureError, parse
+from .signature import Signature, SignatureError
 from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
@@ -50,7 +51,7 @@ def subject_of(
 
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given the
     signature says which.  ``options`` are those of
-    :class:`~attnproof.programs.adapters.code.Options`, such as ``width`` and ``settings``.
+    :class:`~attnproof.programs.code.Options`, such as ``width`` and ``settings``.
 
     Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take.
 

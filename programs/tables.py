@@ -12,16 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .adapters.axes import held
-from .adapters.building import code_of
-from .adapters.code import Code, DoesNotFit, Options
-from .adapters.roles import Parameter, parameters, sizes_of
-from .adapters.transformers import sections_of
+from .building import code_of
+from .code import Code, DoesNotFit, Options
 from .fitting import short
+from .grammar import parse
 from .layout import labels, laid_out, read_back
+from .names import Parameter, parameters, sizes_of
+from .placing import held
+from .pretrained import sections_of
 from .program import Program
 from .roles import PLACES, TABLES, TURNED, lengths_of, role
-from .signature import Argument, Axis, Signature, SignatureError, Source, parse
+from .signature import Argument, Axis, Signature, SignatureError, Source
 
 __all__ = [
     "APPLIES",

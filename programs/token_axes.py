@@ -26,7 +26,7 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
 
     Queries and keys of self-attention are the same tokens.  Without values, keys are a context.
 
-    >>> from .signature import parse
+    >>> from .grammar import parse
     >>> str(of_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
     'q: B n E, k: B n E, v: B n E -> B n E'
     >>> of_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
@@ -83,7 +83,7 @@ def whole_of(signature: Signature) -> Axis:
 def times(whole: Axis, count: int) -> int:
     """How often so many tokens are repeated until they have a length of this axis.
 
-    >>> from .signature import parse
+    >>> from .grammar import parse
     >>> [times(whole_of(parse(f"x: B {axis} E -> x")), 3) for axis in ("n", "(n n)", "(4 n)")]
     [1, 3, 4]
     """

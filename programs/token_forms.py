@@ -15,17 +15,17 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from .adapters.code import Code, DoesNotFit
-from .adapters.roles import Parameter, order_in, parameters
-from .adapters.sources import alike
-from .adapters.transformers import sections_of
 from .attention import takes_mask
 from .call_parts import CACHES, KINDS, beside, inserted, what_it_hides, with_mask, with_result
+from .code import Code, DoesNotFit, alike
 from .fitting import short
+from .grammar import parse
 from .masks import is_mask
+from .names import Parameter, order_in, parameters
+from .pretrained import sections_of
 from .program import Program
 from .roles import MASKS, SIZES, TURNED, raised, role
-from .signature import Signature, parse
+from .signature import Signature
 from .states import stepping
 from .tables import beside as table_beside
 from .tables import sources

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .adapters.code import Code
-from .adapters.roles import parameters, sizes_of
 from .attention import dropout_of, masks_given, on_heads, spare
+from .code import Code
 from .declared import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
+from .names import parameters, sizes_of
 from .program import Program
 from .roles import (
     PLACES,

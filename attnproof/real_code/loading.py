@@ -104,7 +104,7 @@ def _fits(thing: Any) -> bool:
     """Whether it is something that code can be: what can be called, a config, or a subject."""
     if callable(thing):
         return True
-    from ..programs.adapters.transformers import is_config
+    from ..programs.pretrained import is_config
     from ..programs.subjects import Subject
 
     return isinstance(thing, Subject) or is_config(thing)

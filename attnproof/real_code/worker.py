@@ -61,8 +61,8 @@ def _look(asked: Asked, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
-    from ..programs.adapters.code import NoSetting
     from ..programs.adapting import NoAdapter, OtherKind
+    from ..programs.code import NoSetting
     from ..programs.running import CodeFault
     from ..programs.signature import SignatureError
     from .checking import adapted, look

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from attnproof.programs.adapters.transformers import rotary_classes
+from attnproof.programs.pretrained import rotary_classes
 
 __all__ = ["by_source"]
 

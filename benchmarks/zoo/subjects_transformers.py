@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from attnproof.programs.adapters.transformers import the_class
+from attnproof.programs.pretrained import the_class
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnproof.programs.adapters.code import NoSetting
+from attnproof.programs.code import NoSetting
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
 from tests.programs.adapting_code import FORMS, turns_as_half, user_file
@@ -128,7 +128,7 @@ def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) -> None:
     pytest.importorskip("transformers")
-    from attnproof.programs.adapters.transformers import rotary_classes, the_class
+    from attnproof.programs.pretrained import rotary_classes, the_class
 
     module = f"transformers.models.{model}.modeling_{model}"
     assert (module, name) in rotary_classes()

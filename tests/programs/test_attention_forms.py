@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.exact import exact
+from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.signature import SignatureError, parse
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Subject
 from tests.programs.adapting_code import plain

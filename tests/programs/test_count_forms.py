@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.grammar import parse
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError, parse
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.adapting_code import distance
 from tests.programs.test_adapting_tables import BIASES, Adds, slopes, table

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from attnproof.programs.grammar import parse
 from attnproof.programs.layout import laid_out, read_back
-from attnproof.programs.signature import SignatureError, parse
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import kind_of
 
 SAME = [

@@ -1,1 +1,0 @@
-"""One file for each kind of code: how people write it, and what the laws call."""
