@@ -212,7 +212,8 @@ def _first(
             continue
         if kind:
             return subject
-        if one not in named and isinstance(subject, Rotary) and not _turns(subject):
+        weighs = one not in named or _weighs(code)
+        if weighs and isinstance(subject, Rotary) and not _turns(subject):
             tried[one] = "it can be called as rotary code, and does not turn what it is given"
             continue
         if one not in named and isinstance(subject, Additive) and not bool(

@@ -221,7 +221,7 @@ def _heads_marks(code: Code, call: Signature) -> str:
         values[:, :, at] += 1.0
         return q, keys, values
 
-    def call(x: tuple[Tensor, ...], m: Tensor) -> Tensor:
+    def attend(x: tuple[Tensor, ...], m: Tensor) -> Tensor:
         return on.attend(x[0], x[1], x[2], m)[:, :, 2:]
 
-    return what_it_hides(call, (q, k, v), changed, seen)
+    return what_it_hides(attend, (q, k, v), changed, seen)

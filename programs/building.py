@@ -197,11 +197,11 @@ def _with(
     if hidden:
         told = inspect.signature(function)
         left = [one for name, one in told.parameters.items() if name not in hidden]
-        after = {one.name: one for one in left}
-        given.__signature__ = told.replace(parameters=[  # by name: what stood before is gone
-            one.replace(kind=one.KEYWORD_ONLY)
-            if one.kind == one.POSITIONAL_OR_KEYWORD else one for one in after.values()
-        ])  # type: ignore[attr-defined]  # fmt: skip
+        named = [  # by name alone: what stood before them is gone
+            one.replace(kind=one.KEYWORD_ONLY) if one.kind == one.POSITIONAL_OR_KEYWORD else one
+            for one in left
+        ]
+        vars(given)["__signature__"] = told.replace(parameters=named)
     return given
 
 

@@ -127,7 +127,7 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     for a, b in combinations(there, 2):
         known.setdefault(lengths[a] * lengths[b], f"({a} {b})")
     said = [known.get(size, "") for size in value.shape]
-    if pooled and said[::2] == ["B", "E"] and not said[1]:
+    if pooled and said[::2] == ["B", "E"] and said[1] in ("", "B", "E"):
         said[1] = str(value.shape[1])
     if said and not said[-1]:
         said[-1] = "F"

@@ -289,8 +289,9 @@ def _config(
     annotation: Any, cls: Any, name: str, options: Options, space: Mapping[str, Any]
 ) -> Any:
     """A config for a class: of its annotation, of a class beside, else what is read is offered."""
-    if not inspect.isclass(annotation) or annotation in (dict, object):
-        named = [v for k, v in space.items() if inspect.isclass(v)
+    if not inspect.isclass(annotation) or annotation in (dict, object, Any):
+        named = [v for k, v in space.items()
+                 if inspect.isclass(v) and not issubclass(v, torch.nn.Module)
                  and k.lower().endswith(("config", "args", "cfg", "params"))]  # fmt: skip
         named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]

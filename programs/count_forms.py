@@ -280,7 +280,8 @@ def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
     more = {"H": heads_of(code), "D": 22, "E": 26}
     lengths = {**FIRST, **more}
-    return next(iter(runs(code, signature)(_given(signature, lengths), lengths).values()))
+    found: Tensor = next(iter(runs(code, signature)(_given(signature, lengths), lengths).values()))
+    return found
 
 
 def _placed(code: Code, line: str) -> str:
@@ -317,7 +318,7 @@ def _masked(code: Code, line: str) -> Fit[Mask]:
 def fit_additive(code: Code) -> Additive:
     """What adds a table, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
     failed: list[str] = []
-    lines = []
+    lines: list[str] = []
     clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
     for told, clause in product(_added(code), clauses):
         for width in widths(code):

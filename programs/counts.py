@@ -178,7 +178,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
             area = f"({' '.join(letters)})"
             call = parse(f"{tupled.name} = ({', '.join(letters)}) -> {area} {area} index")
             lengths = dict(zip(letters, sizes, strict=True))
-        found = next(iter(runs(code, call)({}, lengths).values()))
+        found: Tensor = next(iter(runs(code, call)({}, lengths).values()))
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
     def window(rows: int, columns: int) -> Tensor:

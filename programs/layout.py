@@ -85,7 +85,7 @@ def read_back(
     for label in [c for c in there if c not in here]:
         x, here = x.unsqueeze(0), (label, *here)
     left = [c for c in here if c not in there]
-    if left:
+    if left or len(here) > len(there):
         raise SignatureError(f"wanted what is returned in {' '.join(there)}, got {told(axes)}")
     if here == tuple(there):
         return x

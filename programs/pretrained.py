@@ -88,7 +88,7 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
     for sizes in ({}, SMALL) if rotary else (SMALL, {}):
         try:
             small = {k: v for k, v in sizes.items() if _has(annotation, k)}
-            config = annotation(**{**small, **told})
+            config: Any = annotation(**{**small, **told})
             if not inspect.isclass(cls):
                 return config
         except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)

@@ -126,8 +126,8 @@ class Turning:
 
         ``keys``: with what it is given for keys.
         """
-        names = {one.name for one in self.signature.keys}
-        given = tuple(one for one in self.signature.arguments if one.name not in names)
+        own = {one.name for one in self.signature.keys}
+        given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
         program = Program(self.rotates, line if keys else self.signature, self.code.name)
         first = _here(self.vectors[0].axes or (), HEAD)

@@ -127,7 +127,7 @@ def _on_tokens(code: Code, text: str, part: Part, embed: int, *, keeps: bool) ->
         text = text.replace(f", {one.name} = None", "")
     text += f", {given}" if given else ""
     on = OnTokens(code.again(), parse(f"{text} -> 1{made}"))
-    x = torch.randn(3, 10, embed, generator=torch.Generator().manual_seed(2))
+    x = torch.randn(3, 11, embed, generator=torch.Generator().manual_seed(2))
     x = x[:1] if "B" not in on.tokens.letters else x
     arrays, lengths = on.given(x)
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made

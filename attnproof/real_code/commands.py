@@ -211,11 +211,11 @@ def _asked(
             raise UsageError(f"wanted what is declared of {kind} code, got {declare!r}, which is "
                              f"declared of {' or '.join(of)} code")  # fmt: skip
     if call:
-        from ..programs.grammar import SignatureError, parse
+        from ..programs import grammar, signature
 
         try:
-            parse(call)
-        except SignatureError as error:
+            grammar.parse(call)
+        except signature.SignatureError as error:
             raise UsageError(str(error)) from None
     if json is not None:
         require_file(json)
