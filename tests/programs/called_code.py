@@ -195,6 +195,8 @@ class RotatingAttention(nn.Module):
 class OnlyAngles(nn.Module):
     """A table of angles of positions, for :func:`apply_rotary` and nothing else."""
 
+    inv_freq: Tensor
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(0, dim, 2) / dim))
@@ -235,6 +237,8 @@ def causal_by(
 
 class Powers(nn.Module):
     """xPos: a query is multiplied by a power of its position, counted from the middle."""
+
+    scale: Tensor
 
     def __init__(self, head_dim: int) -> None:
         super().__init__()
