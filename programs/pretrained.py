@@ -11,7 +11,7 @@ import importlib
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,14 +82,14 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _small_config(annotation: Callable[..., Any], cls: Any, told: Mapping[str, Any]) -> Any:
+def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> Any:
     rotary = "rotary" in getattr(cls, "__name__", "").lower()
     failed = ""
     for sizes in ({}, SMALL) if rotary else (SMALL, {}):
         try:
             small = {k: v for k, v in sizes.items() if _has(annotation, k)}
-            config: Any = annotation(**{**small, **told})
-            if not inspect.isclass(cls):
+            config = annotation(**{**small, **told})
+            if inspect.isroutine(cls):
                 return config
         except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
             failed = " ".join(str(error).split())[:200]
