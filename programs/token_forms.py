@@ -133,8 +133,8 @@ def _on_tokens(code: Code, text: str, part: Part, embed: int, *, keeps: bool) ->
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
     on = OnTokens(code.again(), parse(whole))
     out = on(x)
-    if on.pooled:
-        on(x[:, :7])  # which gives as many rows
+    for count in (7, 10):  # what takes squares, or multiples, may take the first length by chance
+        on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
     return whole
