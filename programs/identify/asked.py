@@ -134,6 +134,6 @@ def plain_of(subject: Subject) -> dict[str, Any]:
         declared = declared_of(subject)
         return {"past": bool(declared.causal), "window": declared.window or 0,
                 "at_end": declared.alignment == "end"}  # fmt: skip
-    names = ("first", "heads", "groups", "axes", "causal", "values_turn")
+    names = ("first", "heads", "groups", "axes", "causal", "values_turn", "by_key")
     found = {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}

@@ -142,6 +142,12 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     if subject.paths:
         paths = (hand.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
+        pairs = [(hand.call("attend", attend), hand.call("attend", path))
+                 for path in subject.paths.values()]  # fmt: skip
+        if "bool" in subject.masks:
+            found["masked_paths"] = pairs
+        if "float" in subject.masks:
+            found["added_paths"] = pairs
     if subject.masks:
         hides = torch.tensor(-torch.inf, dtype=hand.dtype)
         as_numbers = {
@@ -171,7 +177,11 @@ def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
             told = f"{type(error).__name__} with {keys} keys"
             raise NotAsked(f"the code makes the bias of one length ({told})") from error
 
-    return {"biased": hand.call("biased", _of_lengths(biased))}
+    found: dict[str, Any] = {"biased": hand.call("biased", _of_lengths(biased))}
+    if subject.paths:
+        paths = subject.paths.values()
+        found["biased_paths"] = [hand.call("biased", _of_lengths(path)) for path in paths]
+    return found
 
 
 def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:

@@ -83,6 +83,9 @@ class Look:
         for k, sides in enumerate(pairs):
             here, there = (of_side(side) for side in sides)
             told = names[k % len(names)]
+            if formula.call.endswith("paths"):
+                own = list(self.subject.paths)
+                told = (told[0], f"the path {own[k % len(own)]}")
             if here[0].shape != there[0].shape:
                 words = f"the shape of {told[0]}", f"the shape of {told[1]}"
                 shapes = list(here[0].shape), list(there[0].shape)

@@ -16,7 +16,7 @@ from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
 
-__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "unsteady", "watched",
+__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "watched",
            "ways_of"]  # fmt: skip
 
 Inputs = tuple[Any, ...]
@@ -144,23 +144,6 @@ def watched(
     unit = max(recorder.unit, unit_of(dtype))
     known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     return result, next((one for one in known if unit_of(one) == unit), dtype)
-
-
-def unsteady(subject: Subject, way: Way, draw: Draw, given: Inputs) -> str:
-    """Why two results of this call cannot be compared, or nothing: equal calls differ."""
-    first, again = calm(way.call, *given), calm(way.call, *given)
-    allowed = allowed_of(subject, draw, given, first, same=True)
-    if first.shape != again.shape or not far(first, again) <= allowed:
-        return "two equal calls give different results: see calls-forget"
-    off = far(first, calm(way.call, *given, seed=1))
-    if not off <= allowed:
-        return f"two equal calls differ by {off:.2g}, by chance: see evaluation-repeats"
-    return ""
-
-
-def far(a: Tensor, b: Tensor) -> float:
-    """The largest difference of two results of one shape."""
-    return float(differ(a, b).max()) if a.numel() else 0.0
 
 
 def differ(a: Tensor, b: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from ..finding import Seen
 from ..subjects import Attention, Bias, Layer, Mask, Subject
 from .base import Look, Outcome, broken, held, not_asked, probe, undecided
 from .scene import Scene, in_formats
-from .state_calls import Inputs, Way, allowed_of, differ, shown, unsteady, watched, ways_of
+from .state_calls import Inputs, Way, allowed_of, differ, shown, watched, ways_of
 
 __all__ = ["LOOKS"]
 
@@ -54,13 +54,6 @@ def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
             if numbers.is_floating_point():
                 numbers.data = numbers.data.to(draw.dtype)
     return made
-
-
-def judged(subject: Subject, way: Way, draw: Draw, given: Inputs) -> Draw:
-    """The draw in the coarsest dtype that the code computes in: so far may its results be off."""
-    if not isinstance(subject, CAST):
-        return draw
-    return draw.cast(watched(way.call, given, draw.dtype)[1])
 
 
 def before_calls(
@@ -202,66 +195,8 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
     return held(f"{count} inputs are what they were", 0.0, 0.0)
 
 
-@formatted
-def paths_agree(subject: Subject, draw: Draw) -> Outcome:
-    """Every other path against the main call, on one token and several, with and without masks."""
-    worst, bound = 0.0, 0.0
-    ways = ways_of(subject)[:1]
-    with evaluating(subject):
-        for name, path in subject.paths.items():
-            for way in ways:
-                some = way.given(draw, 2, 5, 1)
-                coarse = judged(subject, way, draw, some)
-                coarse = max(
-                    (coarse, judged(subject, replace(way, call=path), draw, some)),
-                    key=lambda one: torch.finfo(one.dtype).eps,
-                )
-                doubt = unsteady(subject, way, coarse, some)
-                if doubt:
-                    return undecided(doubt)
-                for b, t in ((1, 1), (1, 2), (2, 5), (3, 4)):
-                    for told, given in _with_masks(subject, way, draw, b, t):
-                        main, other = calm(way.call, *given), calm(path, *given)
-                        if main.shape != other.shape:
-                            return broken(
-                                f"path {name} gives another shape",
-                                Seen({"path": name, "inputs": shown(given)},
-                                     (f"path {name}", list(other.shape)),
-                                     ("main path", list(main.shape)), float("inf")),
-                            )  # fmt: skip
-                        off = differ(main, other)
-                        bound = allowed_of(subject, coarse, given, main, same=False)
-                        worst = max(worst, float(off.max()))
-                        if not float(off.max()) <= bound:
-                            place = torch.unravel_index(off.argmax(), off.shape)
-                            return broken(
-                                f"path {name} gives another result{told}",
-                                Seen({"path": name, "B": b, "T": t, "inputs": shown(given),
-                                      "place": [int(p) for p in place]},
-                                     (f"path {name}", float(other[place])),
-                                     ("main path", float(main[place])), float(off.max()), bound),
-                                B=b, T=t,
-                            )  # fmt: skip
-    return held(f"{', '.join(subject.paths)} give what the main path gives", worst, bound)
-
-
-def _with_masks(
-    subject: Subject, way: Way, draw: Draw, b: int, t: int
-) -> Iterator[tuple[str, Inputs]]:
-    given = way.given(draw, b, t, 1)
-    yield "", given
-    if isinstance(subject, Attention) and way.attribute == "attend":
-        if "bool" in subject.masks:
-            seen = draw.normal(b, 1, t, t, salt=3) > 0
-            seen |= torch.eye(t, dtype=torch.bool, device=seen.device)
-            yield " with a mask of truth values", (*given[:3], seen)
-        if "float" in subject.masks:
-            yield " with a mask of numbers", (*given[:3], draw.normal(b, 1, t, t, salt=4))
-
-
 LOOKS: dict[str, tuple[Look, str]] = {
     "calls-forget": (calls_forget, "rotary attention bias additive mask layer"),
-    "paths-agree": (paths_agree, "rotary attention bias"),
     "inputs-stay": (inputs_stay, "rotary attention bias additive mask layer"),
 }
 for _law, (_look, _kinds) in LOOKS.items():

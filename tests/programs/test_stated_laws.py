@@ -48,9 +48,12 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
         return Mask(name="program", declared=DeclaredAttention(causal=True, window=window),
                     mask=lambda t, s: program(torch.zeros(t), torch.zeros(s)))  # fmt: skip
     if one.kind == "bias":
-        return Bias(
-            name="program", heads=2, bias=lambda t, s: program(torch.zeros(t), torch.zeros(s))
-        )
+        def of_lengths(made: Callable[..., Any]) -> Callable[[int, int], Any]:
+            return lambda t, s: made(torch.zeros(t), torch.zeros(s))
+
+        other = fields.get("biased_paths")
+        return Bias(name="program", heads=2, bias=of_lengths(fields["biased"]),
+                    paths={} if other is None else {"other": of_lengths(other)})  # fmt: skip
     for paths in ("attended_paths", "turned_paths"):
         if paths in fields:
             fields["paths"] = {"other": fields.pop(paths)}
@@ -62,7 +65,7 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
     if "attend" in fields:
         takes, found = bool(fields.get("masks")), fields["attend"]
         fields["attend"] = found if takes else lambda q, k, v, _mask=None: found(q, k, v)
-        if "paths" in fields:
+        if "paths" in fields and not takes:
             path = fields["paths"]["other"]
             fields["paths"] = {"other": lambda q, k, v, _mask=None: path(q, k, v)}
     sizes = {"heads": 3, "groups": 3, "width": 4, "embed": 6}

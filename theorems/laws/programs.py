@@ -123,6 +123,12 @@ def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) ->
     return weighted(weights, v)
 
 
+def under_numbers(q: Any, k: Any, v: Any, m: Any = None) -> Any:
+    """Attention with numbers that are added to its scores."""
+    weights = exponentials(q, k)
+    return weighted(weights if m is None else weights * array_namespace(q).exp(m), v)
+
+
 def _values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
     return under_a_mask(q, k, v, seen) + array_namespace(v).mean(v, axis=2, keepdims=True)
 
@@ -421,6 +427,21 @@ PROGRAMS: tuple[Programs, ...] = (
     Programs(
         "paths-agree", "attention", "attended_paths", attend,
         {"the same": causal, "of all heads": _heads_mixed}, {"attend": attend},
+    ),
+    Programs(
+        "paths-agree", "attention", "attended_paths", under_a_mask,
+        {"under a mask": lambda q, k, v, _seen=None: attend(q, k, v)},
+        {"attend": under_a_mask, "masks": ("bool",)},
+    ),
+    Programs(
+        "paths-agree", "attention", "attended_paths", under_numbers,
+        {"under numbers": lambda q, k, v, m=None: (
+            under_numbers(q, k, v, None if m is None else 2 * m))},
+        {"attend": under_numbers, "masks": ("float",)},
+    ),
+    Programs(
+        "paths-agree", "bias", "biased_paths", slopes,
+        {"the same": lambda x, y: 2.0 * slopes(x, y)}, {"biased": slopes},
     ),
     Programs(
         "paths-agree", "rotary", "turned_paths", turned,

@@ -129,24 +129,61 @@ def _fed(f: Any, xp: Any, x: Any, cuts: Any) -> Any:
 PATHS = (("the main path", "another path"),)
 
 
-@PATHS_AGREE.of("rotary", "turned_paths", names=PATHS, x=VECTORS, p="position B n")
+@PATHS_AGREE.of(
+    "rotary", "turned_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=VECTORS, p="position B n"
+)
 def turned_paths(f: Any, x: Any, p: Any) -> Sides:
     """turn(x, p) = path(x, p)."""
     paths = f.turned_paths
     return [f.turn(x, p)] * len(paths), [path(x, p) for path in paths]
 
 
-@PATHS_AGREE.of("attention", "attended_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS)
+@PATHS_AGREE.of(
+    "attention", "attended_paths", names=PATHS, sizes=({"B": 1, "r": 1, "n": 1},), q=QUERIES,
+    k=KEYS, v=KEYS,
+)  # fmt: skip
 def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """attend(q, k, v) = path(q, k, v)."""
     paths = f.attended_paths
     return [f.attend(q, k, v)] * len(paths), [path(q, k, v) for path in paths]
 
 
-@PATHS_AGREE.of("attention", "layer_paths", names=PATHS, x=TOKENS)
+@PATHS_AGREE.of(
+    "attention", "layer_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=TOKENS
+)
 def layer_paths(f: Any, x: Any) -> Sides:
     """layer(x) = path(x)."""
     return [f.layer(x)] * len(f.layer_paths), [path(x) for path in f.layer_paths]
+
+
+@PATHS_AGREE.of(
+    "attention", "masked_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS, keep="keep B n",
+)  # fmt: skip
+def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """The same under a mask, which leaves every query its own key where it has one for each."""
+    xp, pairs = array_namespace(q), f.masked_paths
+    rows = keep[:, None, None, :]
+    if not f.by_key:
+        rows = rows | (xp.arange(q.shape[2])[:, None] == xp.arange(k.shape[2])[None, :])
+    seen = xp.broadcast_to(rows, (q.shape[0], 1, q.shape[2], k.shape[2]))
+    return [main(q, k, v, seen) for main, _ in pairs], [path(q, k, v, seen) for _, path in pairs]
+
+
+@PATHS_AGREE.of(
+    "attention", "added_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS, m="real B r n",
+)  # fmt: skip
+def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
+    """The same under a mask of numbers."""
+    pairs, shape = f.added_paths, (q.shape[0], 1, q.shape[2], k.shape[2])
+    mask = array_namespace(q).broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
+    return [main(q, k, v, mask) for main, _ in pairs], [path(q, k, v, mask) for _, path in pairs]
+
+
+@PATHS_AGREE.of("bias", "biased_paths", of_sizes=True, names=PATHS, x="real r", y="real n")
+def biased_paths(f: Any, x: Any, y: Any) -> Sides:
+    """biased(r, n) = path(r, n)."""
+    paths = f.biased_paths
+    return [f.biased(x, y)] * len(paths), [path(x, y) for path in paths]
 
 
 LAWS = (
