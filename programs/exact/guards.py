@@ -60,9 +60,16 @@ def settled(found: Payload, numbers: Tensor, name: str) -> Payload:
         if found.top.shape != numbers.shape:
             told = f"{tuple(found.top.shape)} in the field and {tuple(numbers.shape)} in numbers"
             raise NoMeaning(f"torch.{name}: {told}")
-        if bool(((found.top == -torch.inf) & (numbers > HIDDEN / 2)).any()):
+        if not _above_hidden(found.top) and bool(
+            ((found.top == -torch.inf) & (numbers > HIDDEN / 2)).any()
+        ):
             raise NoMeaning(f"a number taken for −inf came back (torch.{name})")
     return found
+
+
+def _above_hidden(top: Tensor) -> bool:
+    """Whether nothing is −inf, as nearly everywhere: told by the least entry, unless one is NaN."""
+    return not top.numel() or float(top.amin()) > -torch.inf
 
 
 def _number(found: Number, numbers: Tensor) -> Number:
@@ -72,8 +79,10 @@ def _number(found: Number, numbers: Tensor) -> Number:
     n, f = found.terms[0]
     if common(tuple(n.shape), tuple(f.shape)) != tuple(numbers.shape):
         return as_numbers(numbers)
-    value = sum((n.double() * f for n, f in found.terms), torch.zeros((), dtype=torch.float64))
-    size = sum(((n.double() * f).abs() for n, f in found.terms), torch.zeros(()))
+    parts = [n.double() * f for n, f in found.terms]
+    value, size = parts[0], parts[0].abs()
+    for part in parts[1:]:
+        value, size = value + part, size + part.abs()
     exact = found.whole or not numbers.is_floating_point()
     low = torch.finfo(numbers.dtype).eps if numbers.is_floating_point() else 0.0
     apart = (value - numbers.double()).abs() > (0.0 if exact else max(CLOSE, 8 * low)) * size
