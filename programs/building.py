@@ -19,7 +19,7 @@ from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source
 from .constructors import configs_for, settings_for, tried
 from .names import parameters, role_of
 
-__all__ = ["code_of", "code_of_function", "copy_of", "method_of"]
+__all__ = ["code_of", "method_of"]
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
@@ -35,7 +35,7 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
         owner = _module(thing.__self__, name or thing.__qualname__, options, {})
         return method_of(owner, thing.__name__)
     if isinstance(thing, types.FunctionType):
-        return code_of_function(thing, name or thing.__qualname__, options)
+        return _of_function(thing, name or thing.__qualname__, options)
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
@@ -53,7 +53,7 @@ def _built(cls: type[Any], name: str, options: Options) -> Code:
 
 
 def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, Any]) -> Code:
-    kept = copy_of(module).eval()
+    kept = _copy_of(module).eval()
     if type(module).__module__.startswith("transformers."):
         from .pretrained import layer_types
 
@@ -65,14 +65,14 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
         if settings:
             given = _other(type(kept), kept, built, settings)
             return _module(type(kept)(**given), name, options, given)
-        fresh = copy_of(kept)
+        fresh = _copy_of(kept)
         return Code(name=name, call=fresh, again=again, module=fresh, space=beside(kept),
                     text=text, place=place, built=built, options=options)  # fmt: skip
 
     return again()
 
 
-def copy_of(module: nn.Module) -> nn.Module:
+def _copy_of(module: nn.Module) -> nn.Module:
     """A copy with its own tensors; configs are shared, as nothing is written to them."""
     configs = {id(part.config): part.config for part in module.modules()
                if hasattr(part, "config") and not isinstance(part.config, nn.Module)}  # fmt: skip
@@ -155,7 +155,7 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
     return False
 
 
-def code_of_function(function: types.FunctionType, name: str, options: Options) -> Code:
+def _of_function(function: types.FunctionType, name: str, options: Options) -> Code:
     """A function with memories of its own: what it keeps in its file, or in defaults, is copied."""
     space = inspect.unwrap(function).__globals__
     kept = _apart(function)
@@ -173,7 +173,7 @@ def code_of_function(function: types.FunctionType, name: str, options: Options) 
                 raise NoSetting(f"{name} takes {', '.join(p.name for p in known)}, and not "
                                 f"{', '.join(settings)}")  # fmt: skip
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
-            return code_of_function(kept, name, more)
+            return _of_function(kept, name, more)
         call = _with(_apart(kept), {**configs, **options.arguments}, hidden=configs)
         return Code(name=name, call=call, again=again, space=space, options=options,
                     text=text, place=place, built=configs)  # fmt: skip

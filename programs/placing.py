@@ -7,12 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["at_offsets", "at_start", "from_order", "held", "placed", "to_order", "turning"]
+__all__ = ["at_offsets", "at_start", "held", "turning"]
 
 Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
 
 
-def to_order(x: Tensor, order: str) -> Tensor:
+def _to_order(x: Tensor, order: str) -> Tensor:
     """From (B, H, T, D) to the order; an axis that is not in it has length 1 and is dropped.
 
     It is a view always: code that changes the shape of what it is given changes that of the view.
@@ -25,7 +25,7 @@ def to_order(x: Tensor, order: str) -> Tensor:
     return x.permute(*(here.index(letter) for letter in order))
 
 
-def from_order(x: Tensor, order: str) -> Tensor:
+def _from_order(x: Tensor, order: str) -> Tensor:
     """Back to (B, H, T, D)."""
     here = "".join(letter for letter in "bhtd" if letter in order)
     x = x if here == order else x.permute(*(order.index(letter) for letter in here))
@@ -35,7 +35,7 @@ def from_order(x: Tensor, order: str) -> Tensor:
     return x
 
 
-def placed(positions: Tensor, places: str) -> Tensor:
+def _placed(positions: Tensor, places: str) -> Tensor:
     """From (B, T) or (B, T, axes) to the order of positions; without b it is the first row's."""
     here = "bta" if positions.dim() == 3 else "bt"
     if "b" not in places:
@@ -51,8 +51,8 @@ def turning(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ..
     """
 
     def one(xs: tuple[Tensor, ...], positions: Tensor) -> tuple[Tensor, ...]:
-        out = raw(tuple(to_order(x, order) for x in xs), placed(positions, places))
-        return tuple(from_order(x, order) for x in out)
+        out = raw(tuple(_to_order(x, order) for x in xs), _placed(positions, places))
+        return tuple(_from_order(x, order) for x in out)
 
     def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, heads = xs[0].shape[:2]
@@ -99,7 +99,7 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         if "b" not in order and rows > 1:
             apart = [turn(*(x[b : b + 1] for x in xs)) for b in range(rows)]
             return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
-        return tuple(from_order(x, order) for x in call(tuple(to_order(x, order) for x in xs)))
+        return tuple(_from_order(x, order) for x in call(tuple(_to_order(x, order) for x in xs)))
 
     return turn
 

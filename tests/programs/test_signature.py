@@ -19,6 +19,8 @@ SAME = [
     "x: n 1 D, rope = (cos: 1 n D/2, sin: 1 n D/2) -> x",
     "q_len = r, k_len = n -> H r n add",
     "-> n D",
+    "x: B n D -> x; built with size = n; keys with inverse = True",
+    "x: B (4 n) E, pos_emb: 1 (2 n - 1) E offsets, pos: B n E encoding -> B 3 E",
 ]
 
 
@@ -52,6 +54,8 @@ WRONG = {
     "x: n,, y: n -> x": "two commas with nothing between",
     "x: n, order = bhtd -> x": "got 'bhtd'",
     "x: n -> {B n}": "a key for each value",
+    "x: B n D -> x; keys with flag: B n": "NAME = VALUE for keys, got an array flag",
+    "x: B n D -> x; keys flag = True": "keys with NAME = VALUE; got 'keys flag = True'",
 }
 
 
