@@ -12,7 +12,8 @@ from ..influence import visible
 from ..response import gap
 from .attention_fills import COUNT, read_through
 from .base import Outcome, held, not_asked, probe
-from .influence import Sizes, attend_sizes, inputs, layer_sizes, named
+from .influence import Sizes, attend_sizes, inputs, named
+from .laws import further
 from .scene import Scene, in_formats
 
 __all__: list[str] = []
@@ -46,42 +47,22 @@ def as_given(scene: Scene, seen: Tensor) -> dict[str, Tensor]:
     return forms
 
 
-@probe("hidden-keys-do-nothing", "attention")
-@in_formats
-def hidden_keys_do_nothing(scene: Scene) -> Outcome:
-    """Numbers in keys and values that a mask hides from every query leave the output as it was."""
+@further("hidden-keys-do-nothing", "attention")
+def beyond_numbers(scene: Scene) -> Outcome:
+    """What is told of infinities and NaN in hidden keys, and of scores beyond a finite fill."""
     one = scene.subject
     if one.attend is None or not one.masks:
-        return _hidden_tokens(scene)
-    told = ""
-    largest = math.sqrt(torch.finfo(scene.draw.dtype).max) / 16  # products with q stay finite
-    for sizes in attend_sizes(one, scene.declared)[:4]:
-        q, k, v = inputs(scene, sizes)
-        seen = random_mask(scene, sizes)
-        hidden = max(1, sizes[2] // 2)
-        seen[..., hidden] = False
-        seen[..., 0] |= ~seen.any(-1)  # whoever saw that key alone sees the first
-        for form, mask in as_given(scene, seen).items():
-            plain = scene.allow(lambda q, k, v, m=mask: one.attend(q, k, v, m), q, k, v)
-            for size in (min(100.0, largest), min(1e4, largest)):
-                keys, values = k.clone(), v.clone()
-                keys[:, :, hidden] = size * scene.draw.normal(sizes[5], salt=92)
-                values[:, :, hidden] = size
-                here = one.attend(q, keys, values, mask)
-                found = scene.differs(
-                    "large numbers in hidden keys and values did nothing",
-                    (f"the output with numbers of {size:g} in the hidden key {hidden}", here),
-                    ("the output as it was", plain.output), plain(), **named(sizes), mask=form,
-                    hidden_key=hidden,
-                )  # fmt: skip
-                if found.witness is not None:
-                    return found
-            if not told:
-                told = _not_finite(scene, (q, k, v, mask), hidden)
+        return held("")
+    sizes = attend_sizes(one, scene.declared)[0]
+    seen, hidden = random_mask(scene, sizes), max(1, sizes[2] // 2)
+    seen[..., hidden] = False
+    seen[..., 0] |= ~seen.any(-1)  # whoever saw that key alone sees the first
+    mask = next(iter(as_given(scene, seen).values()))
+    told = _not_finite(scene, (*inputs(scene, sizes), mask), hidden)
     if "bool" in one.masks and not one.by_key:
-        alone = torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None]
+        alone = torch.eye(COUNT, dtype=torch.bool, device=seen.device)[None, None]
         told += read_through(scene, alone)
-    return held(found.why + told, found.error, found.bound, **dict(found.sizes or {}))
+    return held(told.removeprefix("; "))
 
 
 def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
@@ -95,38 +76,6 @@ def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
             if not bool(scene.subject.attend(q, keys, values, mask).isfinite().all()):
                 through.append(f"{name} in a hidden {where}")
     return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
-
-
-def _hidden_tokens(scene: Scene) -> Outcome:
-    """The same of padding: what stands in tokens that do not count changes no token that does."""
-    one = scene.subject
-    if one.hide is None:
-        return not_asked("the code takes no mask")
-    for b, t in layer_sizes(one.heads):
-        x = scene.draw.normal(b, t, one.embed, salt=t)
-        for side in ("right", "left"):
-            counts = _counts(b, t, side).to(x.device)
-            plain = scene.allow(lambda x, c=counts: one.hide(x, c), x)
-            for size in (1.0, 100.0):
-                padding = size * scene.draw.normal(b, t, one.embed, salt=93)
-                other = torch.where(counts[..., None], x, padding)
-                seen = scene.differs(
-                    f"what stands in padding ({side}) did nothing",
-                    (f"the output with other tokens (times {size:g}) in the padding",
-                     one.hide(other, counts)[counts]),
-                    ("the output as it was", plain.output[counts]), plain(), B=b, T=t, E=one.embed,
-                    counts=counts,
-                )  # fmt: skip
-                if seen.witness is not None:
-                    return seen
-    return seen
-
-
-def _counts(b: int, t: int, side: str) -> Tensor:
-    """Truth values (B, T): rows of t, t-1, t-2.. tokens (at least one), padded on one side."""
-    length = (t - torch.arange(b) - 1).clamp(min=1)[:, None]
-    place = torch.arange(t)[None]
-    return place < length if side == "right" else place >= t - length
 
 
 @probe("hidden-rows", "attention")

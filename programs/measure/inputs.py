@@ -102,7 +102,8 @@ def _drawn(
         elif kind == "permutation":
             found[name] = _moved(look.draw, shape[0], salt)
         elif kind in ("padding", "keep"):
-            found[name] = _kept(kind, shape)
+            kept = _kept(kind, shape)
+            found[name] = kept.flip(1) if inputs.left else kept
         else:
             found[name] = _positions(look, kind, shape, inputs.at.get(name), axis, inputs, salt)
     _within(look, formula, found)

@@ -61,6 +61,7 @@ MEASURED: Mapping[str, str] = {
     "queries-apart": "attention",
     "offset-only": "bias",
     "last-rows": "bias",
+    "hidden-keys-do-nothing": "attention",
     "paths-agree": "rotary attention bias",
     "causal": "mask",
     "past-is-used": "mask",

@@ -28,7 +28,7 @@ class Inputs:
     ``scale``: what drawn vectors are multiplied by, by name; ``BEYOND_EXP`` is so much that the
     exponential of a product with them is beyond all numbers of the format.  Of a short format it
     is less, where products would overflow.
-    ``window``: the lengths of a window.
+    ``window``: the lengths of a window.  ``left``: padding stands at the left of the tokens.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
@@ -36,6 +36,7 @@ class Inputs:
     lengths: Mapping[str, int | str] = field(default_factory=dict)
     scale: Mapping[str, float] = field(default_factory=dict)
     window: tuple[int, ...] = ()
+    left: bool = False
 
 
 def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:

@@ -219,6 +219,11 @@ def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Side
 @HIDDEN.of(
     "attention", "hide", names=(("padded", "the same, other tokens in the padding"),),
     unsaid="infinite numbers and NaN", x=TOKENS, y=TOKENS, keep="padding B n",
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n}, scale={"y": y}, left=left)
+        for b, n in ((1, 3), (3, 6), (5, 5), (2, "H")) for left in (False, True)
+        for y in (1.0, 100.0)
+    ),
 )  # fmt: skip
 def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     """Other tokens where a row is padded change nothing of those that count."""
@@ -231,6 +236,11 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     "attention", "attend_masked", names=(("hidden keys", "the same, other numbers in them"),),
     sizes=({"r": 5, "n": 5},), unsaid="infinite numbers and NaN", q=QUERIES, k=KEYS, v=KEYS,
     k2=KEYS, v2=KEYS, keep="keep B n",
+    inputs=tuple(
+        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
+        for sizes in ((1, 3, 3), (3, 6, 6), (2, "H", "H"), (5, 5, 5))
+        for large in (1.0, 100.0, 1e4)
+    ),
 )  # fmt: skip
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
     """Other numbers in keys that a mask hides, and in their values, change nothing."""
