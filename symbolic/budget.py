@@ -40,7 +40,7 @@ class Budget:
     def __init__(self, seconds: float, whole: Budget | None = None) -> None:
         own, wall = thread_time(), perf_counter()
         outer = whole is not None and whole.ends < own + seconds  # that one ends it
-        self.seconds = whole.seconds if whole is not None and outer else seconds
+        self.seconds: float = whole.seconds if whole is not None and outer else seconds
         self.ends: float = whole.ends if whole is not None and outer else own + seconds
         self._wall = wall + (self.ends - own)
 

@@ -54,8 +54,13 @@ class Angles:
     def at(self, where: Array, factor: Array | None) -> Array:
         """The rows at these places: the axes of the places, then those of a row."""
         rest = (*self.shape[: self.axis], *self.shape[self.axis + 1 :])
-        angle = where[..., None] * _taken(self.given.named(self.name), self.columns)
-        half = len(self.sines) // 2
+        half, frequencies = len(self.sines) // 2, self.given.named(self.name)
+        if self._alternates:
+            angle = where[..., None] * frequencies
+            both = [(xp.sin if sine else xp.cos)(angle) for sine in self.sines[:2]]
+            found = xp.reshape(xp.stack(both, axis=-1), (*where.axes, len(self.columns)))
+            return self._shaped(found, where, rest, factor)
+        angle = where[..., None] * _taken(frequencies, self.columns)
         if len(set(self.sines)) == 1:
             found = (xp.sin if self.sines[0] else xp.cos)(angle)
         elif self.sines == (False,) * half + (True,) * half:
@@ -63,6 +68,19 @@ class Angles:
         else:
             found = xp.stack([(xp.sin if sine else xp.cos)(angle[..., k])
                               for k, sine in enumerate(self.sines)], axis=-1)  # fmt: skip
+        return self._shaped(found, where, rest, factor)
+
+    @property
+    def _alternates(self) -> bool:
+        """Whether cosine and sine of each frequency stand side by side."""
+        count = len(self.frequencies)
+        told = self.sines[:2] * count
+        pairs = tuple(k for k in range(count) for _ in range(2))
+        return self.sines == told and self.sines[:1] != self.sines[1:2] and self.columns == pairs
+
+    def _shaped(
+        self, found: Array, where: Array, rest: tuple[int, ...], factor: Array | None
+    ) -> Array:  # fmt: skip
         found = found if factor is None else found * factor
         return found if rest == (len(self.columns),) else xp.reshape(found, (*where.axes, *rest))
 

@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term, free
 __all__ = ["Binding", "alike", "conditions_of", "meets", "met", "possible", "ranges_told", "told"]
 
 Binding = tuple[tuple[str, Term], ...]
-TRIES, LARGEST = 400, 40
+TRIES, LARGEST, LONGEST = 400, 40, 4096
 
 
 def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
@@ -130,9 +130,12 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
     sizes = sorted({s.data[0] for _, _, bindings in graphs for b in bindings
                     for _, t in b for s in free(t)})  # fmt: skip
     drawn = random.Random(0)
+    named = {int(n) for conditions, _, _ in graphs for c in conditions for n in c.atoms()
+             if n.is_Integer}  # fmt: skip
+    most = max(LARGEST, *(2 * n + 8 for n in named if n <= LONGEST), 0)
     return any(
         all(meets(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
-        for at in ({s: drawn.randint(2, LARGEST >> (k % 4)) for s in sizes} for k in range(TRIES))
+        for at in ({s: drawn.randint(2, most >> (k % 6) | 2) for s in sizes} for k in range(TRIES))
     )
 
 

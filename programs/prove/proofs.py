@@ -19,7 +19,7 @@ from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
 from attnproof.symbolic.unrolling import written_out
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.symbolic.verdict_line import Condition, clauses
 from attnproof.theorems.laws import Formula, laws_of
 
 from ..finding import UNLIKE, Finding
@@ -34,6 +34,7 @@ from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
+from .parts import MOST, lengths_elsewhere, letters_of, resized
 from .running import witness_of
 from .source_numbers import numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, named_apart, reorders, stated
@@ -128,6 +129,7 @@ def _proved(
                 if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
     found.reasons += found.proofs.run_beside()
     proofs, findings = found.proofs, []
+    proofs.elsewhere = found.elsewhere(fixed)
     for name in dict.fromkeys(law.id for law in wanted):
         for finding in proofs.of_all([law for law in wanted if law.id == name]):
             findings.append(finding)
@@ -164,8 +166,22 @@ class _Reading:
             told = ", ".join(self.missing)
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
-        self.proofs = _Proofs(subject, names, named_apart(graphs), seconds)
+        self.proofs = Proofs(subject, names, named_apart(graphs), seconds)
         self.reasons += self.proofs.disagreements()
+
+    def elsewhere(self, fixed: str) -> list[tuple[dict[str, int], Proofs]]:
+        """Where other code runs: lengths on the other sides of branches, and the proofs there."""
+        graphs = self.proofs.graphs.values()
+        every = [at for graph in graphs for at in lengths_elsewhere(graph)]
+        found: list[tuple[dict[str, int], Proofs]] = []
+        sides = dict.fromkeys(tuple(at.items()) for at in every)
+        for at in map(dict, list(sides)[:MOST]):
+            calls = [resized(g.call, g, at) for g in graphs
+                     if set(letters_of(g).values()) <= set(at)]  # fmt: skip
+            read = _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds)
+            read.proofs.run_beside()
+            found.append((at, read.proofs))
+        return found
 
     def drop(self, changing: Sequence[Call]) -> None:
         """Nothing is shown of code that gives something else at a later call."""
@@ -219,7 +235,7 @@ def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*each))) if each else ()
 
 
-class _Proofs:
+class Proofs:
     """The proofs of one subject."""
 
     def __init__(
@@ -229,6 +245,7 @@ class _Proofs:
         self.graphs = {graph.call.name: graph for graph in graphs}
         self.letters: Axes = bound_letters(graphs)
         self.gates: dict[str, Gate] = {}
+        self.elsewhere: list[tuple[dict[str, int], Proofs]] = []
 
     def run_beside(self) -> list[str]:
         """Run the code beside each graph; graphs of code that changes are dropped, and told."""
@@ -378,12 +395,49 @@ class _Proofs:
                 raise
             return self._failed(law, fault, perf_counter() - start)
         if verdict == "proved":
+            assuming = (*lengths, *divisors, *self._assumed(law, graphs))
+            beyond = self._beyond(law, graphs, clauses(lengths))
+            if isinstance(beyond, Finding):
+                return replace(beyond, seconds=perf_counter() - start)
             return Finding(
-                law.id, "traced", "holds", f"{steps} kernel steps",
-                assuming=(*lengths, *divisors, *self._assumed(law, graphs)),
+                law.id, "traced", "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond),
                 seconds=perf_counter() - start,
             )  # fmt: skip
         return self._unproved(law, graphs, why, perf_counter() - start)
+
+    def _beyond(
+        self, law: Formula, graphs: Mapping[str, Graph], proved: Sequence[str]
+    ) -> Finding | list[Condition]:
+        """What is found of a proved law where branches take the code elsewhere.
+
+        There the code is run, which may break the law; else it is told whether it is proved there.
+        """
+        told = []
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        operations = sum(g.exported.operations for g in graphs.values())
+        for at, proofs in self.elsewhere:
+            try:
+                seen = witness_of(law, calls, self.letters, self.subject, operations,
+                                  at=[at], alone=True)  # fmt: skip
+            except Unread:
+                seen = None
+            where = self._at(at)
+            if seen is not None:
+                return Finding(
+                    law.id, "traced", "broken",
+                    f"proved {', '.join(proved)}; elsewhere, as at {where}, other code runs, and "
+                    "breaks it", error=seen.difference, bound=seen.allowed, witness=seen,
+                    sizes=dict(at),
+                )  # fmt: skip
+            found = proofs.of(law)
+            if found is not None and found.verdict == "holds":
+                lengths = clauses(c for c in found.assuming if c.kind == "for")
+                told.append(Condition(f"other code runs elsewhere, of which it is proved "
+                                      f"{', '.join(lengths)}", "where"))  # fmt: skip
+            else:
+                told.append(Condition(f"other code runs elsewhere, as at {where}, of which it is "
+                                      "not proved", "where"))  # fmt: skip
+        return told
 
     def _failed(self, law: Formula, fault: Fault, seconds: float) -> Finding:
         return Finding(law.id, "traced", "internal error", fault.told, seconds=seconds,

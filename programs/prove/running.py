@@ -116,17 +116,24 @@ def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
 
 
 def _sizes_at(
-    law: Formula, letters: Axes, axes: int, at: Sequence[Mapping[str, int]]
+    law: Formula, letters: Axes, axes: int, at: Sequence[Mapping[str, int]], alone: bool = False
 ) -> Iterator[dict[str, int]]:
     """Lengths for a law at which some of its calls have those given.
 
-    Another length of a kind is put behind one: both together, or either alone, are as given.
+    Another length of a kind is put behind one: both together, or either alone, are as given; or
+    ``alone`` all of a kind are.
     """
     names = {s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
              for s in free(n)}  # fmt: skip
     for given in at:
         known = {letters[c].data[0]: n for c, n in given.items()
                  if c in letters and letters[c].op == "size"}  # fmt: skip
+        alike = {more: known[letters[like].data[0]] for more, like in LIKE.items()
+                 if like in letters and letters[like].op == "size"
+                 and letters[like].data[0] in known}  # fmt: skip
+        if alone:
+            yield {name: known.get(name, alike.get(name, 2)) for name in names}
+            continue
         own = {name: known.get(name, 2) for name in names}
         yield own
         for more, like in LIKE.items():
@@ -144,17 +151,18 @@ def _sizes_at(
 def witness_of(
     law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
     operations: int, *, seed: int = 0, at: Sequence[Mapping[str, int]] = (),
-    after: Sequence[Mapping[str, int]] = (),
+    after: Sequence[Mapping[str, int]] = (), alone: bool = False,
 ) -> Seen | None:  # fmt: skip
     """Inputs for which the code itself breaks the law by more than rounding, made small.
 
-    ``at``: lengths by letter at which the code does other than its graph; they come first.
-    ``after``: further ones, that come last.
+    ``at``: lengths by letter at which the code does other than its graph; they come first, and
+    ``alone`` says that there are no others.  ``after``: further ones, that come last.
     """
     run = _Run(law, calls_by_name(calls, subject), operations)
     axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
     last = list(_sizes_at(law, letters, axes, after))
-    for sizes in (*_sizes_at(law, letters, axes, at), *_sizes(law, letters, axes), *last):
+    usual = () if alone else _sizes(law, letters, axes)
+    for sizes in (*_sizes_at(law, letters, axes, at, alone), *usual, *last):
         for attempt in range(1 if sizes in last else 3):
             values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
             told = run.gap(values)

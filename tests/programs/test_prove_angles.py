@@ -113,6 +113,28 @@ def test_tables_that_are_nearly_such_prove_nothing(spoilt: str) -> None:
     assert "holds" not in (found["relative"], found["composition"])
 
 
+@pytest.mark.parametrize("sine_first", [False, True])
+def test_cosines_and_sines_side_by_side_are_read(sine_first: bool) -> None:
+    parts = [angles().sin(), angles().cos()]
+    stored = torch.stack(parts if sine_first else parts[::-1], -1).flatten(1)
+
+    class Table(nn.Module):
+        table: Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("table", stored)
+
+        def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+            rows = self.table[positions][:, None]
+            one, other = rows[..., ::2], rows[..., 1::2]
+            cos, sin = (other, one) if sine_first else (one, other)
+            a, b = x.chunk(2, -1)
+            return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+    assert set(verdicts(Table()).values()) == {"holds"}
+
+
 def test_every_column_needs_its_sine() -> None:
     turned = angles()
     assert set(angles_of({"cos": turned.cos(), "sin": turned.sin()})) == {"cos", "sin"}

@@ -56,7 +56,7 @@ def _first_rows(a: Array, axis: int, count: Array) -> Array:
         found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
         told.patterns[found.term] = told.patterns[a.term]
     elif a.term in told.stored:
-        found = rows_of(a, axis, xp.arange(count))
+        found = rows_of(a, axis, xp.arange(count), inside=True)  # `longest` says how far
     elif (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
         return viewed(_first_rows(view[0], along, count), view[1])
     elif a.term.op == "slice" and a.term.data[0] != axis:  # of the last rows the first columns

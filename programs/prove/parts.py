@@ -1,0 +1,110 @@
+"""The other sides of the branches of traced code: lengths at which its graph is not the code.
+
+Code that asks ``if n > 64`` is traced on one side, and torch.export keeps the condition beside the
+graph.  What runs on the other side is other code: it is called there, traced there, and what is
+said of a law is said part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .calls import Call
+from .compared import result_of
+from .guards import met
+from .stating import Graph
+
+__all__ = ["MOST", "lengths_elsewhere", "letters_of", "resized"]
+
+MOST = 2  # other sides that are looked at
+LONGEST = 4096
+
+
+def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
+    """For each condition of a graph the smallest lengths that break it, by the letters of its call.
+
+    Lengths at which the code raises are none: it has nothing to say there.
+    """
+    letters = letters_of(graph)
+    first = {letters[s]: n for s, n in _own(graph).items()}
+    found: list[dict[str, int]] = []
+    for condition in graph.exported.conditions:
+        if any(not _met(letters, condition, at) for at in found):
+            continue
+        breaking = (at for at in _tried(condition, first)
+                    if _ranges(graph, letters, at) and not _met(letters, condition, at))
+        for at in islice(breaking, 1):
+            call = resized(graph.call, graph, at)
+            if result_of(call.alone, call.inputs) is not None:
+                found.append(at)
+    return found[:MOST]
+
+
+def resized(call: Call, graph: Graph, at: Mapping[str, int]) -> Call:
+    """The call with inputs of these lengths; other lengths are as they were."""
+    generator = torch.Generator().manual_seed(7)
+    letters = letters_of(graph)
+    made = []
+    for shape, like in zip(graph.exported.shapes, call.inputs, strict=True):
+        own = tuple(n if isinstance(n, int) else at[letters[n]] for n in shape)
+        made.append(_like(like, own, generator))
+    return replace(call, inputs=tuple(made))
+
+
+def _like(x: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    if x.is_floating_point():
+        return torch.randn(shape, generator=generator).to(x.dtype)
+    counted = torch.arange(shape[1] if len(shape) > 1 else shape[0], dtype=x.dtype)
+    return counted.reshape(-1, *(1,) * (len(shape) - 2)).expand(shape).clone()
+
+
+def letters_of(graph: Graph) -> dict[str, str]:
+    """The first letter of each length of a graph that is symbolic."""
+    found: dict[str, str] = {}
+    for told, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
+        for letter, length in zip(told.split(), shape, strict=True):
+            if isinstance(length, str):
+                found.setdefault(length, letter)
+    return found
+
+
+def _own(graph: Graph) -> dict[str, int]:
+    """The lengths of the call itself, by their names in the graph."""
+    return {
+        length: n
+        for shape, x in zip(graph.exported.shapes, graph.call.inputs, strict=True)
+        for length, n in zip(shape, x.shape, strict=True) if isinstance(length, str)
+    }  # fmt: skip
+
+
+def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> bool:
+    return met([condition], {symbol: at[letter] for symbol, letter in letters.items()})
+
+
+def _ranges(graph: Graph, letters: Mapping[str, str], at: Mapping[str, int]) -> bool:
+    """Whether lengths are such as the graph was traced for: a length of 1 is traced by itself."""
+    ranges = graph.exported.program.range_constraints
+    return all(
+        max(2, int(r.lower)) <= at[letters[str(s)]] for s, r in ranges.items() if str(s) in letters
+    )
+
+
+def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Lengths, those of tokens first, at the numbers of a condition and their neighbours."""
+    named = {abs(int(n)) for n in condition.atoms() if n.is_Integer}
+    around = {n + more for n in named for more in (-1, 0, 1)}
+    around |= {n // k + more for n in named for k in first.values() if k for more in (0, 1)}
+    sizes = sorted({*range(2, 18), *(n for n in around if 2 <= n <= LONGEST)})
+    tokens = [letter for letter in first if letter in "nr"]
+    for n in sizes:
+        if tokens:
+            yield {**first, **dict.fromkeys(tokens, n)}
+    for n in sizes:
+        for letter in sorted(first, key=lambda one: one not in "nr"):
+            yield {**first, letter: n}
