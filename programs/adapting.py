@@ -20,7 +20,7 @@ from .declared import Declared, declares, sizes_declared
 from .names import parameters
 from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config
-from .running import CodeFault, limited, seeded
+from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 
 __all__ = ["NoAdapter", "OtherKind", "adapt", "require_settings"]
@@ -208,7 +208,9 @@ def _first(
             tried[one] = str(error)
             continue
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            tried[one] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            whole = Subject(name=code.name, source=code.place, adapted="as tried")
+            ours = "a fault of attnproof, please report it: " * (fault_in(whole, error) is not None)
+            tried[one] = f"{ours}{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             continue
         if kind:
             return subject

@@ -41,6 +41,9 @@ class OnHeads:
     def three(self) -> tuple[Argument, Argument, Argument]:
         """Queries, keys and values."""
         by = {role(one): one for one in self.signature.arrays}
+        missing = [name for name in ("query", "key", "value") if name not in by]
+        if missing:
+            raise SignatureError(f"wanted a {missing[0]}, got {self.signature}")
         q, k, v = by["query"], by["key"], by["value"]
         for one, letters in ((q, "rn"), (k, "n"), (v, "n")):
             if not set(letters) & set(one.letters):

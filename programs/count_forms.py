@@ -47,6 +47,8 @@ _BIAS = re.compile(
 _MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
 _ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E|(?:(?:1|B) )?(?:E 1 n|1 n E|\(2 n - 1\) E)")
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
+SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
+OF_TABLES = {"width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E 1 n", "B 3 1 n", "B 1 n E"]
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 Kind = TypeVar("Kind")
@@ -353,10 +355,14 @@ def _added(code: Code) -> Iterator[str]:
     orders = first or (["B n E", "n E"] if hinted.startswith("b") else ["B n E", "n B E", "n E"])
     orders += IMAGES
     choices: list[list[str]] = []
-    for k, one in enumerate(_tokens_or_lengths(code)):
+    needed = _tokens_or_lengths(code)
+    sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
+    for k, one in enumerate(needed):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]
         places = [f"{one.name}: {axes} positions" for axes in ("n", "B n", "1 n")]
-        if IDS.search(one.name):
+        if one.name in sides:  # an image of one row, as the images of IMAGES are
+            choices.append([f"{one.name} = {'1n'[sides.index(one.name)]}"])
+        elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):
             choices.append(tokens)
@@ -364,12 +370,8 @@ def _added(code: Code) -> Iterator[str]:
             choices.append(places)
         elif one.role in ("mask", "padding"):
             choices.append([f"{one.name}: B n keep"])
-        elif one.role in ("width", "embed"):
-            choices.append([f"{one.name} = E"])
-        elif one.role in ("length", "keys"):
-            choices.append([f"{one.name} = n"])
-        elif one.role == "offset":
-            choices.append([f"{one.name} = p"])
+        elif one.role in OF_TABLES:
+            choices.append([f"{one.name} = {OF_TABLES[one.role]}"])
         elif one.role in PLAIN:
             choices.append([f"{one.name}{PLAIN[one.role]}"])
         elif k == 0:

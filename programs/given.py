@@ -14,6 +14,7 @@ OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared
              "follows-its-arguments", "neighbours-differ", "angles-are-exact",
              "survives-casting")  # fmt: skip
 OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
+OF_CONTEXT = ("causal", "past-is-used", "window-as-declared", "alignment", "step-by-step")
 OF_MASKS = ("causal", "past-is-used", "window-as-declared")
 
 
@@ -34,6 +35,8 @@ def not_its_own(subject: Subject, law: str) -> str:
             f"where the first query stands is told by {start}, which the call leaves out: "
             f"--call with {start} = (n - r) asks it"
         )
+    if law in OF_CONTEXT and "context" in subject.given:
+        return "keys and values are of a context, which is drawn here: no token reads another"
     keys = subject.given.get("keys", "")
     if keys and law in OF_LENGTHS:
         return f"keys are rotated with {keys}: what a query is multiplied by, a key undoes"

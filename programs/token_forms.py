@@ -107,6 +107,27 @@ def _tokens_lines(
                 given + more.replace(": B n positions", places)
                 for places in (": B n positions", ": n positions")
             )
+    if second_is_context(known):
+        yield from _with_context(code, known)
+
+
+def second_is_context(known: tuple[Parameter, ...]) -> bool:
+    """Whether tokens of another kind come second, by their name; they may have a default."""
+    return len(known) > 1 and known[1].name in CONTEXTS
+
+
+def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
+    """Tokens, and a context of another length, of as many features as one of its maps takes."""
+    wide = {m.in_features for m in getattr(code.module, "modules", tuple)()
+            if isinstance(m, nn.Linear)}  # fmt: skip
+    tokens, context = known[:2]
+    try:
+        more = beside(code, known, {tokens.name, context.name}, square=True)
+    except DoesNotFit:
+        return
+    for features in ("E", *map(str, sorted(wide))):
+        given = f"{tokens.name}: B r E tokens, {context.name}: B n {features} tokens"
+        yield given + more.replace("<x>", "B r E")
 
 
 def _tokens_first(code: Code) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from math import prod
 from typing import Any
 
 import torch
@@ -41,6 +42,7 @@ __all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]
 
 PLACED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(PLACED)
+GOLDEN = (5**0.5 - 1) / 2  # its multiples stand all over the unit interval, and no two alike
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
@@ -70,6 +72,11 @@ class OnTokens:
     def line(self) -> Signature:
         """The call, with n for the tokens that are mapped."""
         return self._read[0]
+
+    @property
+    def context(self) -> str:
+        """The letter of a context that the tokens read; "" where they read one another."""
+        return self._read[1]
 
     @cached_property
     def whole(self) -> Axis:
@@ -106,7 +113,7 @@ class OnTokens:
 
     def _of_context(self, one: Argument) -> bool:
         """Whether it is a mask of a context, which is shown whole."""
-        return is_mask(one) and self._read[1] in one.letters
+        return is_mask(one) and self.context in one.letters
 
     @cached_property
     def pooled(self) -> bool:
@@ -231,12 +238,11 @@ class OnTokens:
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) in TURNED and alike:
             return laid_out(x.clone(), here, one.axes or (), lengths)
-        if role(one) in TURNED and self.feature in one.letters:
-            generator = torch.Generator().manual_seed(8)
-            drawn = torch.randn(
-                one.shape({**lengths, "B": 1}), generator=generator, dtype=torch.float64
-            )
-            return drawn.to(x).expand(one.shape(lengths))
+        of = self.context or self.feature
+        if role(one) in TURNED and of in one.letters:
+            shape = one.shape({**lengths, "B": 1})
+            steps = torch.arange(prod(shape), dtype=torch.float64, device=x.device) * GOLDEN
+            return (2 * steps.frac() - 1).reshape(shape).to(x).expand(one.shape(lengths))
         raise SignatureError(
             f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
             f"add behind its axes, in {self.signature}"
@@ -315,6 +321,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         positional="encoding" in made,
         declared=declared,
         given={
+            **({"context": on.context} if on.context else {}),
             **({"mask": "a causal mask made here"} if causal else {}),
             **({} if causal else masks_given(code, on.masks)),
         },

@@ -56,6 +56,9 @@ def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     value: dict[str, Any] = {
         "rule": rule.name, "before": rule.before, "after": rule.after, "ahead": rule.ahead
     }  # fmt: skip
+    if "context" in code.given:
+        return Part("mask", {"rule": "context"}, "cross-attention: a token reads the context alone",
+                    told)  # fmt: skip
     words, sure = rule.words, rule.name != "irregular"
     made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")
     if made:

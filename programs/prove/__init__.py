@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .proofs import Traced, prove
+from .proving import Traced, prove
 
 __all__ = ["Traced", "prove"]

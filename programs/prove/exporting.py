@@ -314,6 +314,8 @@ def _table(
     ``taken`` are names that others have: ``a.b`` and ``a_b`` are two tables.  ``held``: what holds
     it from one call to the next, and may hold other numbers later.
     """
+    if not isinstance(value, Tensor):
+        return ("constant", _NoTerm(target, value)), None
     pattern = pattern_of(value, target, held)
     if pattern is not None:
         return ("pattern", pattern), None
@@ -336,7 +338,9 @@ class _NoTerm:
     """A stored tensor that no term is known for; an operation on it has no reading."""
 
     def __init__(self, target: str, value: Tensor) -> None:
-        self.told = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
+        self.told = f"{target}, a {type(value).__name__}"
+        if isinstance(value, Tensor):
+            self.told = f"the table {target} of {value.dtype}, {tuple(value.shape)}"
 
     def __getattr__(self, name: str) -> Any:
         raise TypeError(self.told)

@@ -1,4 +1,4 @@
-"""Laws proved of traced code: for all sizes within its guards, all inputs, all parameters.
+"""Laws proved of graphs: for all sizes within their guards, all inputs, all parameters.
 
 A proof speaks of the graph of one call, in evaluation and in exact arithmetic.  What it cannot see
 (dtypes, kernels, state between calls, training, branches on data) the other legs look at.
@@ -7,9 +7,9 @@ A proof speaks of the graph of one call, in evaluation and in exact arithmetic. 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -20,36 +20,28 @@ from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
 from attnproof.symbolic.unrolling import written_out
 from attnproof.symbolic.verdict_line import Condition, clauses
-from attnproof.theorems.laws import Formula, laws_of
+from attnproof.theorems.laws import Formula
 
 from ..finding import UNLIKE, Finding
 from ..identify.asked import no_formula
 from ..running import fault_in
 from ..subjects import Rotary, Subject
-from .calls import Call, calls_of, symbolic
-from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
-from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
+from .compared import CHANGES, wrong_reading
 from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
-from .parts import MOST, lengths_elsewhere, letters_of, resized
 from .running import witness_of
 from .source_numbers import numbers_in
-from .stating import LIKE, Axes, Graph, bound_letters, named_apart, reorders, stated
-from .subgraphs import unread_of
+from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
 
-__all__ = ["Traced", "prove"]
+__all__ = ["BY_VALUE", "ONE_CALL", "Proofs", "Side"]
 
 # How a proof is looked for: whether maps of one row stay folded, up to which literal length sums
 # are written out (pairs of channels are 2), and which part of the time that may take.
 WAYS = ((True, 1, 0.4), (False, 2, 0.6))
-# Code that goes through the rows of a batch one by one has a graph for one number of rows only.
-# So does code that has a number for each head, and no operation that says so.
-FIXED = ("", "B", "GH")
-SECONDS = 10.0
 # What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
 # is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
 # under autocast, which code can ask for.
@@ -59,149 +51,6 @@ BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 GRADIENTS = ("causal",)  # laws whose words speak of gradients too
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What came of tracing: findings of the laws, and what the graph is.
-
-    ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
-    reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
-    assumed in reading the graph as a term.  ``hooks`` are its rotations, of rotary code.
-    """
-
-    findings: tuple[Finding, ...] = ()
-    operations: int = 0
-    guards: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    why: str = ""
-    readings: tuple[Condition, ...] = ()
-    seconds: float = 0.0
-    hooks: Hooks | None = None
-
-
-def prove(
-    subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
-    seconds: float = SECONDS,
-) -> Traced:  # fmt: skip
-    """Trace some code and prove the laws of its kind that are named (all, if none is).
-
-    ``tell`` hears of each finding as soon as it is made; ``seconds`` is how long one proof is
-    looked for.
-    """
-    calls = calls_of(subject)
-    with _evaluated(calls):
-        return _proved(subject, laws, tell, seconds, calls)
-
-
-@contextmanager
-def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
-    """All modules of some calls in evaluation; afterwards each part is as it was."""
-    parts = [part for call in calls for one in (*call.modules, *modules_in(call.code))
-             for part in one.modules()]  # fmt: skip
-    before = [(part, part.training) for part in parts]
-    try:
-        for part in parts:
-            part.training = False
-        yield
-    finally:
-        for part, training in reversed(before):
-            part.training = training
-
-
-def _proved(
-    subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
-    seconds: float, made: Sequence[Call],
-) -> Traced:  # fmt: skip
-    start = perf_counter()
-    # a proof of a formula that says less than its law is none of the law
-    wanted = [f for law in laws_of(subject.kind) if not laws or law.id in laws
-              for f in law.formulas if f.kind == subject.kind and not f.unsaid]  # fmt: skip
-    names = {law.call for law in wanted} | ({"key"} if isinstance(subject, Rotary) else set())
-    calls = [call for call in made if call.name in names]
-    letters = set("".join(told for call in calls for told in call.letters))
-    first = {call.name: result_of(call.code, call.inputs) for call in calls}
-    for fixed in filter(letters.issuperset, FIXED):
-        found = _Reading(subject, calls, fixed, seconds)
-        if len(found.proofs.graphs) == len(calls):
-            break
-    found.drop([call for call in calls
-                if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
-    found.reasons += found.proofs.run_beside()
-    proofs, findings = found.proofs, []
-    proofs.elsewhere = found.elsewhere(fixed)
-    for name in dict.fromkeys(law.id for law in wanted):
-        for finding in proofs.of_all([law for law in wanted if law.id == name]):
-            findings.append(finding)
-            if tell is not None:
-                tell(finding)
-    return Traced(
-        tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
-        tuple(found.missing), "; ".join(found.reasons), proofs.readings, perf_counter() - start,
-        proofs.hooks(),
-    )  # fmt: skip
-
-
-class _Reading:
-    """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
-
-    def __init__(
-        self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float
-    ) -> None:
-        graphs: list[tuple[Call, Exported]] = []
-        self.missing: dict[str, None] = {}
-        self.reasons: list[str] = []
-        pairs: dict[Any, tuple[Exported, Exported]] = {}
-        for call in calls:
-            try:
-                graph = _exported(call, fixed, pairs)
-            except NotTraced as error:
-                self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
-                continue
-            missing = unread_of(graph.nodes)
-            self.missing |= dict.fromkeys(missing)
-            if not missing:
-                graphs.append((call, graph))
-        if self.missing:
-            told = ", ".join(self.missing)
-            self.reasons.append(f"without a reading: {told}; the code is run instead")
-        names = [call.name for call in calls]
-        self.proofs = Proofs(subject, names, named_apart(graphs), seconds)
-        self.reasons += self.proofs.disagreements()
-
-    def elsewhere(self, fixed: str) -> list[tuple[dict[str, int], Proofs]]:
-        """Where other code runs: lengths on the other sides of branches, and the proofs there."""
-        graphs = self.proofs.graphs.values()
-        every = [at for graph in graphs for at in lengths_elsewhere(graph)]
-        found: list[tuple[dict[str, int], Proofs]] = []
-        sides = dict.fromkeys(tuple(at.items()) for at in every)
-        for at in map(dict, list(sides)[:MOST]):
-            calls = [resized(g.call, g, at) for g in graphs
-                     if set(letters_of(g).values()) <= set(at)]  # fmt: skip
-            read = _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds)
-            read.proofs.run_beside()
-            found.append((at, read.proofs))
-        return found
-
-    def drop(self, changing: Sequence[Call]) -> None:
-        """Nothing is shown of code that gives something else at a later call."""
-        for call in changing:
-            self.proofs.graphs.pop(call.name, None)
-            self.reasons.append(f"`{call.name}` is not read: {CHANGES}")
-
-
-def _exported(
-    call: Call, fixed: str, pairs: dict[Any, tuple[Exported, Exported]]
-) -> Exported:  # fmt: skip
-    """The graph of a call; two results of one call are traced together, and kept in ``pairs``."""
-    free = symbolic(call, fixed)
-    if call.pair is None:
-        return exported(call.code, call.inputs, free, call.modules)
-    if call.pair not in pairs:
-        pairs[call.pair] = exported_pair(call.pair, call.inputs, free, call.modules)
-    return pairs[call.pair][call.place]
-
-
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
 SHORT = 60  # characters of a formula that stands in a line
 
@@ -235,6 +84,19 @@ def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*each))) if each else ()
 
 
+@dataclass
+class Side:
+    """Lengths at which other code runs, and its proofs, made when they are first asked for."""
+
+    at: dict[str, int]
+    read: Callable[[dict[str, int]], Proofs]
+
+    @cached_property
+    def proofs(self) -> Proofs:
+        """The proofs of what runs there."""
+        return self.read(self.at)
+
+
 class Proofs:
     """The proofs of one subject."""
 
@@ -245,7 +107,7 @@ class Proofs:
         self.graphs = {graph.call.name: graph for graph in graphs}
         self.letters: Axes = bound_letters(graphs)
         self.gates: dict[str, Gate] = {}
-        self.elsewhere: list[tuple[dict[str, int], Proofs]] = []
+        self.elsewhere: list[Side] = []
 
     def run_beside(self) -> list[str]:
         """Run the code beside each graph; graphs of code that changes are dropped, and told."""
@@ -415,21 +277,21 @@ class Proofs:
         told = []
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
-        for at, proofs in self.elsewhere:
+        for side in self.elsewhere:
             try:
                 seen = witness_of(law, calls, self.letters, self.subject, operations,
-                                  at=[at], alone=True)  # fmt: skip
+                                  at=[side.at], alone=True)  # fmt: skip
             except Unread:
                 seen = None
-            where = self._at(at)
+            where = self._at(side.at)
             if seen is not None:
                 return Finding(
                     law.id, "traced", "broken",
                     f"proved {', '.join(proved)}; elsewhere, as at {where}, other code runs, and "
                     "breaks it", error=seen.difference, bound=seen.allowed, witness=seen,
-                    sizes=dict(at),
+                    sizes=dict(side.at),
                 )  # fmt: skip
-            found = proofs.of(law)
+            found = side.proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
                 told.append(Condition(f"other code runs elsewhere, of which it is proved "

@@ -294,3 +294,47 @@ def rotated_bias(length: int) -> Tensor:
         return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
 
     return turned(a) @ turned(b).mT
+
+
+class OfContext(nn.Module):
+    """Cross-attention over a context of other features, which has a default that it refuses."""
+
+    def __init__(self, query_dim: int = 32, context_dim: int = 24, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.to_q = nn.Linear(query_dim, 32)
+        self.to_kv = nn.Linear(context_dim, 64)
+        self.out = nn.Linear(32, query_dim)
+
+    def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        rows, count, _ = x.shape
+        q = self.to_q(x).view(rows, count, self.heads, -1).transpose(1, 2)
+        both = self.to_kv(context)
+        k, v = both.view(rows, both.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, -1)
+        found: Tensor = self.out((weights @ v).transpose(1, 2).reshape(rows, count, -1))
+        return found
+
+
+class Noisy(nn.Module):
+    """Attention with dropout of its own, drawn in training by a generator that it keeps."""
+
+    def __init__(self, embed_dim: int = 16) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.generator = torch.Generator().manual_seed(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1)
+        kept = torch.rand(weights.shape[-1:], generator=self.generator) > 0.1
+        found: Tensor = (weights * kept if self.training else weights) @ v
+        return found
+
+
+def on_a_grid(dim: int, h: int, w: int) -> Tensor:
+    """Sines and cosines of the two coordinates of an image, row by row."""
+    down, along = torch.meshgrid(torch.arange(h).float(), torch.arange(w).float(), indexing="ij")
+    ladder = 10000.0 ** (-torch.arange(dim // 4).float() / (dim // 4))
+    down, along = down.flatten()[:, None] * ladder, along.flatten()[:, None] * ladder
+    return torch.cat([along.sin(), along.cos(), down.sin(), down.cos()], 1)

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.programs.asked import not_asked
+from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
+from attnproof.programs.identify.influence import layer_parts
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.subject import adapted_as
+from attnproof.programs.prove import prove
+from attnproof.programs.signature import Signature
+from attnproof.programs.subject import _GUESSED, adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 
 from . import called_code as code
@@ -142,3 +147,39 @@ def test_angles_that_are_rounded_break_no_law_of_offsets() -> None:
         return code.rotated_bias(length) * (1 + 1e-3 * torch.arange(length)[:, None])
 
     assert found(adapted_as(moved, "length = n -> n n"), "offset-only") == "broken"
+
+
+def test_a_context_may_have_a_default_and_other_features() -> None:
+    subject = adapted_as(code.OfContext(), name="cross")
+    assert "--call 'x: B r E tokens, context: B n 24 tokens -> B r E'" in subject.adapted
+    assert not_asked("causal", subject).startswith("keys and values are of a context")
+    assert isinstance(subject, Attention)
+    with torch.no_grad():
+        (mask,) = (one for one in layer_parts(subject, Draw()) if one.name == "mask")
+    assert mask.words == "cross-attention: a token reads the context alone"
+    found = {one.law: one.verdict for one in prove(subject, ["permutation"]).findings}
+    assert found == {"permutation": "holds"}
+
+
+def test_a_generator_of_the_code_is_no_array() -> None:
+    subject = adapted_as(code.Noisy(), name="noisy")
+    found = prove(subject, ["permutation"])
+    assert not [one for one in found.findings if one.verdict == "holds"]
+    assert found.why.startswith("torch.export refuses")
+
+
+def test_the_sides_of_an_image_are_one_row_of_tokens() -> None:
+    subject = adapted_as(code.on_a_grid, name="on_a_grid")
+    assert "--call 'dim = E, h = 1, w = n -> n E'" in subject.adapted
+
+
+def sized(call: Signature) -> int:
+    axes = call.arrays[0].axes
+    assert axes is not None
+    return axes[0].size({})
+
+
+def test_a_fault_of_ours_in_a_guess_is_told_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_GUESSED, "rotary", lambda _: sized(parse("x: B n E -> x")))
+    with pytest.raises(NoAdapter, match="a fault of attnproof, please report it: KeyError"):
+        adapted_as(lambda q, position_ids: q * position_ids, name="rope", kind="rotary")

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.compared import CHANGES
 from attnproof.programs.prove.exporting import NotTraced, _length, exported
 from attnproof.programs.prove.guards import conditions_of, possible, told
-from attnproof.programs.prove.proofs import Traced, prove
 from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import add, size

@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.compared import CHANGES
-from attnproof.programs.prove.proofs import ONE_CALL, prove
+from attnproof.programs.prove.proofs import ONE_CALL
 from attnproof.programs.prove.running import witness_of
 from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.symbolic.scalars import num

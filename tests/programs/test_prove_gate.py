@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.finding import Finding
-from attnproof.programs.prove.proofs import BY_VALUE, prove
+from attnproof.programs.prove import prove
+from attnproof.programs.prove.proofs import BY_VALUE
 from attnproof.programs.prove.source_numbers import lengths_of_interest, numbers_in
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnproof.programs.prove.proofs import prove
+from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Layer, Rotary, Subject
 
 from .test_prove_attacks import SECONDS, causal, layer, only, rotary, turned

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.prove.proofs import prove
+from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
 from .test_prove_attacks import SECONDS, layer, only, rotary, turned

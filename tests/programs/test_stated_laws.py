@@ -14,7 +14,7 @@ import torch
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.exact import exact
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.prove.proofs import prove
+from attnproof.programs.prove import prove
 from attnproof.programs.subjects import (
     Additive,
     Attention,

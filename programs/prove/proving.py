@@ -1,0 +1,175 @@
+"""Tracing some code: its calls become graphs, and each law of its kind is proved of them.
+
+Where a call is refused with all its lengths free, some are fixed; where a branch on a length takes
+the code elsewhere, that is traced by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from attnproof.symbolic.verdict_line import Condition
+from attnproof.theorems.laws import laws_of
+
+from ..finding import Finding
+from ..subjects import Rotary, Subject
+from .calls import Call, calls_of, symbolic
+from .compared import CHANGES, gives_otherwise, result_of
+from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
+from .hooks import Hooks
+from .parts import MOST, lengths_elsewhere, letters_of, resized
+from .proofs import Proofs, Side
+from .stating import named_apart
+from .subgraphs import unread_of
+
+__all__ = ["Traced", "prove"]
+
+# Code that goes through the rows of a batch one by one has a graph for one number of rows only.
+# So does code that has a number for each head, and no operation that says so.
+FIXED = ("", "B", "GH")
+SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What came of tracing: findings of the laws, and what the graph is.
+
+    ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
+    reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
+    assumed in reading the graph as a term.  ``hooks`` are its rotations, of rotary code.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    operations: int = 0
+    guards: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    why: str = ""
+    readings: tuple[Condition, ...] = ()
+    seconds: float = 0.0
+    hooks: Hooks | None = None
+
+
+def prove(
+    subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
+    seconds: float = SECONDS,
+) -> Traced:  # fmt: skip
+    """Trace some code and prove the laws of its kind that are named (all, if none is).
+
+    ``tell`` hears of each finding as soon as it is made; ``seconds`` is how long one proof is
+    looked for.
+    """
+    calls = calls_of(subject)
+    with _evaluated(calls):
+        return _proved(subject, laws, tell, seconds, calls)
+
+
+@contextmanager
+def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
+    """All modules of some calls in evaluation; afterwards each part is as it was."""
+    parts = [part for call in calls for one in (*call.modules, *modules_in(call.code))
+             for part in one.modules()]  # fmt: skip
+    before = [(part, part.training) for part in parts]
+    try:
+        for part in parts:
+            part.training = False
+        yield
+    finally:
+        for part, training in reversed(before):
+            part.training = training
+
+
+def _proved(
+    subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
+    seconds: float, made: Sequence[Call],
+) -> Traced:  # fmt: skip
+    start = perf_counter()
+    # a proof of a formula that says less than its law is none of the law
+    wanted = [f for law in laws_of(subject.kind) if not laws or law.id in laws
+              for f in law.formulas if f.kind == subject.kind and not f.unsaid]  # fmt: skip
+    names = {law.call for law in wanted} | ({"key"} if isinstance(subject, Rotary) else set())
+    calls = [call for call in made if call.name in names]
+    letters = set("".join(told for call in calls for told in call.letters))
+    first = {call.name: result_of(call.code, call.inputs) for call in calls}
+    for fixed in filter(letters.issuperset, FIXED):
+        found = _Reading(subject, calls, fixed, seconds)
+        if len(found.proofs.graphs) == len(calls):
+            break
+    found.drop([call for call in calls
+                if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
+    found.reasons += found.proofs.run_beside()
+    proofs, findings = found.proofs, []
+    proofs.elsewhere = found.elsewhere(fixed)
+    for name in dict.fromkeys(law.id for law in wanted):
+        for finding in proofs.of_all([law for law in wanted if law.id == name]):
+            findings.append(finding)
+            if tell is not None:
+                tell(finding)
+    return Traced(
+        tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
+        tuple(found.missing), "; ".join(found.reasons), proofs.readings, perf_counter() - start,
+        proofs.hooks(),
+    )  # fmt: skip
+
+
+class _Reading:
+    """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
+
+    def __init__(
+        self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float
+    ) -> None:
+        graphs: list[tuple[Call, Exported]] = []
+        self.missing: dict[str, None] = {}
+        self.reasons: list[str] = []
+        pairs: dict[Any, tuple[Exported, Exported]] = {}
+        for call in calls:
+            try:
+                graph = _exported(call, fixed, pairs)
+            except NotTraced as error:
+                self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
+                continue
+            missing = unread_of(graph.nodes)
+            self.missing |= dict.fromkeys(missing)
+            if not missing:
+                graphs.append((call, graph))
+        if self.missing:
+            told = ", ".join(self.missing)
+            self.reasons.append(f"without a reading: {told}; the code is run instead")
+        names = [call.name for call in calls]
+        self.proofs = Proofs(subject, names, named_apart(graphs), seconds)
+        self.reasons += self.proofs.disagreements()
+
+    def elsewhere(self, fixed: str) -> list[Side]:
+        """Where other code runs: lengths on the other sides of branches, and the proofs there."""
+        graphs = list(self.proofs.graphs.values())
+
+        def read(at: dict[str, int]) -> Proofs:
+            calls = [resized(g.call, g, at) for g in graphs
+                     if set(letters_of(g).values()) <= set(at)]  # fmt: skip
+            found = _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
+            found.run_beside()
+            return found
+
+        sides = dict.fromkeys(tuple(at.items()) for g in graphs for at in lengths_elsewhere(g))
+        return [Side(dict(at), read) for at in list(sides)[:MOST]]
+
+    def drop(self, changing: Sequence[Call]) -> None:
+        """Nothing is shown of code that gives something else at a later call."""
+        for call in changing:
+            self.proofs.graphs.pop(call.name, None)
+            self.reasons.append(f"`{call.name}` is not read: {CHANGES}")
+
+
+def _exported(
+    call: Call, fixed: str, pairs: dict[Any, tuple[Exported, Exported]]
+) -> Exported:  # fmt: skip
+    """The graph of a call; two results of one call are traced together, and kept in ``pairs``."""
+    free = symbolic(call, fixed)
+    if call.pair is None:
+        return exported(call.code, call.inputs, free, call.modules)
+    if call.pair not in pairs:
+        pairs[call.pair] = exported_pair(call.pair, call.inputs, free, call.modules)
+    return pairs[call.pair][call.place]
