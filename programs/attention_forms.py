@@ -177,10 +177,15 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
     head[:, 1] += 1.0
     by_token, by_head = (out != on.attend(q, k, x) for x in (token, head))
     heads = any(one.role == "heads" for one in known)
+    mixed = bool(by_token[1, :, 1:].any())
+    apart = int(by_head.any(-1).any(-1).any(0).sum()) <= q.shape[1] // v.shape[1]
+    if not mixed and not apart:
+        raise DoesNotFit("heads do something to one another, and tokens do not: one axis stands "
+                         "for the other, whose lengths it may not take")  # fmt: skip
     quality = (
         not bool(by_token[[0, 2]].any()),  # rows are apart
-        bool(by_token[1, :, 1:].any()),  # tokens are not
-        int(by_head.any(-1).any(-1).any(0).sum()) <= q.shape[1] // v.shape[1],  # heads are
+        mixed,  # tokens are not
+        apart,  # heads are
         on.groups == "G",
         heads == ("(H D)" in line),
     )

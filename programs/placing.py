@@ -95,7 +95,8 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         rows, heads = xs[0].shape[:2]
         if "h" not in order and heads > 1:
             flat = turn(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
-            return tuple(x.reshape(rows, heads, *x.shape[2:]) for x in flat)
+            return tuple(got.reshape(*x.shape[:2], *got.shape[2:])
+                         for x, got in zip(xs, flat, strict=True))  # fmt: skip
         if "b" not in order and rows > 1:
             apart = [turn(*(x[b : b + 1] for x in xs)) for b in range(rows)]
             return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
@@ -116,7 +117,7 @@ def at_start(
     plain = _ordered(call, order)
 
     def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
-        rows, heads, tokens, width = xs[0].shape
+        rows, _, tokens, width = xs[0].shape
         positions = held(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if least and torch.compiler.is_exporting():
@@ -130,7 +131,7 @@ def at_start(
         for count in range(int(turns_before.max()) + 1):
             row, token = (turns_before == count).nonzero(as_tuple=True)
             place = positions[row, token].long()
-            longer = [x.new_zeros(rows, heads, length, width) for x in xs]
+            longer = [x.new_zeros(rows, x.shape[1], length, width) for x in xs]
             for long, x in zip(longer, xs, strict=True):
                 long[row, :, place] = x[row, :, token]
             for out, got in zip(outs, plain(*longer), strict=True):

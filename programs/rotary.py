@@ -131,6 +131,16 @@ class Turning:
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
         program = Program(self.rotates, line if keys else self.signature, self.code.name)
         first = _here(self.vectors[0].axes or (), HEAD)
+        if "n" not in first:
+            raise SignatureError(
+                f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
+                "called with one row of them, as h = 1, w = n"
+            )
+        if not self.places and self.axes:
+            raise SignatureError(
+                f"wanted {self.axes} coordinates of each token given to what is called; "
+                f"{self.signature} gives it none"
+            )
         order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
         def call(

@@ -101,7 +101,9 @@ def test_what_a_mask_means_is_seen_where_rows_are_causal_too(form: str) -> None:
     other = other.replace(" or add", "")
     wrong = adapted_as(make(), other, kind="attention", declared=causal)
     told = {one.law: one for one in examine(wrong, laws=LAWS)}
-    assert told["hidden-keys-do-nothing"].verdict == "broken", other
+    # read the other way a mask may hide every key of a row, which then has no number
+    shown = [told[law].verdict for law in ("hidden-keys-do-nothing", "finite") if law in told]
+    assert "broken" in shown, other
 
 
 def test_a_mask_of_keys_that_leaks_is_seen() -> None:
