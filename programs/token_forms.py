@@ -7,7 +7,7 @@ the shapes of one call.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -51,28 +51,40 @@ def tokens_line(
     """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``."""
     if not known:
         raise DoesNotFit("it takes no argument")
-    for text in _tokens_lines(code, known, failed):
-        forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
+    for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known):
         for embed in widths_of_tokens(code):
-            for part in _parts(code, known, embed):
-                line = _tried(code, text, part, embed, failed, keeps=keeps)
-                for axes, kind in product((*PADDING, *CAUSAL), KINDS) if forced else ():
-                    if not line:  # it may have to be given a mask
-                        given = text
-                        for one in forced:
-                            given = inserted(given, f"{one.name}: {axes} {kind}")
-                        line = _tried(code, given, part, embed, failed, keeps=keeps)
+            spare = code.again()  # what is tried first: a copy for every try would take most of it
+            for part, mask in product(_parts(code, known, embed), masks):
+                line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
                 if line:
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
 
 
+def _with_masks(
+    texts: Sequence[str], known: tuple[Parameter, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Lines with what masks are tried in them: none; and where none fits, what may be wanted."""
+    yield from ((text, ("",)) for text in texts)
+    for text in texts:
+        forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
+        if forced:
+            given = text
+            for one in forced:
+                given = given.replace(f", {one.name} = None", "")
+            yield given, tuple(
+                "".join(f", {one.name}: {axes} {kind}" for one in forced)
+                for axes, kind in product((*PADDING, *CAUSAL), KINDS)
+            )
+
+
 def _tried(
-    code: Code, text: str, part: Part, embed: int, failed: dict[str, str], *, keeps: bool
+    code: Code, spare: Code, text: str, part: Part, embed: int, failed: dict[str, str], *,
+    keeps: bool,
 ) -> str:  # fmt: skip
     """The line with tables and what comes back; "" where it does not fit."""
     try:
-        return _on_tokens(code, text, part, embed, keeps=keeps)
+        return _on_tokens(code, spare, text, part, embed, keeps=keeps)
     except DoesNotFit as error:
         failed.setdefault("", str(error))
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -141,13 +153,18 @@ def _tokens_first(code: Code) -> bool:
     return order_in(code.text).startswith("t")
 
 
-def _on_tokens(code: Code, text: str, part: Part, embed: int, *, keeps: bool) -> str:
-    """The line with tables and what comes back.  Raises ``DoesNotFit``."""
+def _on_tokens(
+    code: Code, spare: Code, text: str, part: Part, embed: int, *, keeps: bool
+) -> str:  # fmt: skip
+    """The line with tables and what comes back, of the code as it was built.
+
+    It is called as ``spare`` first, of which other calls were made.  Raises ``DoesNotFit``.
+    """
     given, made = part
     for one in parse(f"{given} -> 1").arguments if given else ():
         text = text.replace(f", {one.name} = None", "")
     text += f", {given}" if given else ""
-    on = OnTokens(code.again(), parse(f"{text} -> 1{made}"))
+    on = OnTokens(spare, parse(f"{text} -> 1{made}"))
     x = torch.randn(3, 11, embed, generator=torch.Generator().manual_seed(2))
     x = x[:1] if "B" not in on.tokens.letters else x
     arrays, lengths = on.given(x)
