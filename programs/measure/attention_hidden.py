@@ -118,7 +118,7 @@ def hidden_rows(scene: Scene) -> Outcome:
                 if seen.witness is not None:
                     return seen
             rest = torch.ones(b, t, dtype=torch.bool, device=row.device)
-            rest[0, 1] = False
+            rest[0, slice(None) if one.by_key else 1] = False
             seen = scene.differs(
                 words, ("the output of the other queries", output.transpose(1, 2)[rest]),
                 ("theirs where every query sees a key", plain.output.transpose(1, 2)[rest]),
