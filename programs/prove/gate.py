@@ -22,6 +22,7 @@ from torch import Tensor
 
 from .compared import runs_of
 from .guards import met
+from .parts import letters_of
 from .source_numbers import lengths_of_interest, numbers_in
 from .stating import Graph
 
@@ -153,7 +154,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
 
     ``whole``: of a call with two results, each of which is a graph, both are compared.
     """
-    run = _Run(graph, _letters(graph), *_results(graph, whole=whole))
+    run = _Run(graph, letters_of(graph), *_results(graph, whole=whole))
     letters = list(dict.fromkeys(run.letters.values()))
     first = dict.fromkeys(letters, 3)
     if not letters:
@@ -197,15 +198,6 @@ def _first_unlike(run: _Run, letters: list[str], numbers: Sequence[int], seed: i
                 run.found.unlike.append(_smaller(run, at, count))
                 return True
     return False
-
-
-def _letters(graph: Graph) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for told, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
-        for letter, length in zip(told.split(), shape, strict=True):
-            if isinstance(length, str):
-                found.setdefault(length, letter)
-    return found
 
 
 def _memory() -> int:
