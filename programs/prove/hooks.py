@@ -15,7 +15,7 @@ import torch
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import Given, positions, real
+from attnproof.symbolic.givens import positions, real
 from attnproof.symbolic.scalars import number_of, size
 from attnproof.symbolic.verdict_line import Condition
 
@@ -30,6 +30,8 @@ COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 class Hook:
     """``turn(x, p)`` of a graph with the inputs ``B H n D`` and ``B n``, on terms or on numpy.
 
+    ``givens``: the parameters and tables of the code, any numbers, and what else a term has.
+
     Raises ``ValueError`` for a graph of other inputs.
     """
 
@@ -42,7 +44,9 @@ class Hook:
         self.lengths = dict(zip("BHnD", graph.exported.shapes[0], strict=True))
         own = (self.axes,) * bool(self.axes)
         values = {name: given.named(name) for name, given in graph.givens.items()}
-        self(real(self.width).named("x"), positions(*own).named("a"), values)  # notes its givens
+        self.givens = graph.givens
+        self(real(self.width).named("x"), positions(*own).named("a"), values)
+        self.givens = graph.givens | graph.program.notes.givens  # later calls add their own
 
     @property
     def width(self) -> int:
@@ -50,11 +54,6 @@ class Hook:
         found = self.lengths["D"]
         assert isinstance(found, int)  # features are never symbolic
         return found
-
-    @property
-    def givens(self) -> dict[str, Given]:
-        """The parameters and tables of the code, any numbers; and what else its term speaks of."""
-        return self.graph.givens | self.graph.program.notes.givens
 
     @property
     def values(self) -> dict[str, Any]:

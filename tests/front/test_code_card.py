@@ -61,6 +61,25 @@ class Stored(nn.Module):
         return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
 
+def both(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Queries and keys in one call, by tables that it is given."""
+    def one(x: Tensor) -> Tensor:
+        a, b = x.chunk(2, -1)
+        return x * cos[:, None] + torch.cat([-b, a], -1) * sin[:, None]
+
+    return one(q), one(k)
+
+
+def test_code_of_queries_and_keys_has_a_card_of_both() -> None:
+    subject = adapted_as(both, "q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, k")
+    traced = prove(subject, ["norm"])
+    assert traced.hooks is not None
+    assert traced.hooks.key is not None
+    wanted = tuple(law for law in LAWS if law.id in ("relative", "composes", "even"))
+    found = {one["law"]: one["verdict"] for one in card_of(traced.hooks, wanted)}
+    assert found == {"relative": "proved", "composes": "proved", "even": "refuted"}
+
+
 MADE = {
     "right": Turned(), "squares": Turned(power=2), "grows": Turned(grows=True),
     "branch": Turned(longest=7), "stored": Stored(),
