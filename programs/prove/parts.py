@@ -100,6 +100,7 @@ def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]
     named = {abs(int(n)) for n in condition.atoms() if n.is_Integer}
     around = {n + more for n in named for more in (-1, 0, 1)}
     around |= {n // k + more for n in named for k in first.values() if k for more in (0, 1)}
+    around |= {abs(n + k * sign) for n in named for k in first.values() for sign in (1, -1)}
     sizes = sorted({*range(2, 18), *(n for n in around if 2 <= n <= LONGEST)})
     tokens = [letter for letter in first if letter in "nr"]
     for n in sizes:
