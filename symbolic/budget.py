@@ -9,6 +9,7 @@ those who call it, and SymPy alone is interrupted.
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import weakref
@@ -134,9 +135,12 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _is_lost(frame: FrameType | None) -> bool:
-    """Whether Python throws away what is raised here: while it lets go of an object."""
+    """Whether Python throws away what is raised here: while it lets go of objects."""
+    told = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+            return True
+        if frame.f_code in told:
             return True
         frame = frame.f_back
     return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import weakref
 from dataclasses import dataclass
 from time import thread_time
@@ -168,3 +170,18 @@ def test_what_ends_a_search_is_told_by_its_own_seconds() -> None:
         spend()
     with within(5), within(0), pytest.raises(OutOfTime, match="in 0 seconds"):
         spend()
+
+
+def test_an_alarm_is_not_lost_in_a_callback_of_the_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[bool] = []
+
+    def callback(*_: object) -> None:
+        seen.append(budget._is_lost(sys._getframe()))
+
+    monkeypatch.setattr(gc, "callbacks", [*gc.callbacks, callback])
+    callback("start", {})
+    monkeypatch.setattr(gc, "callbacks", [])
+    callback("start", {})
+    assert seen == [True, False]
