@@ -8,7 +8,7 @@ graph allows and at positions that the code takes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,6 @@ __all__ = ["card_of", "encoding_of"]
 
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take
-OPPOSITE = {"proved": "refuted", "refuted": "proved"}
 MANY = 64  # numbers of a table that a witness is looked for with
 
 
@@ -55,17 +54,17 @@ def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell
     for law in laws:
         start = perf_counter()
         hooks.forget()
-        told: Mapping[str, Any]
         try:
             with within(LIMIT):
                 told = _told(law, anywhere, where_it_runs, hooks)
         except OutOfTime:
             told = _undecided(f"nothing was known of it after {LIMIT:g} s")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (one law stops no other)
             fault = fault_of(error)
-            if fault is not None:
-                raise
             told = _undecided(" ".join(str(error).split()) or f"raised {type(error).__name__}")
+            if fault is not None:  # one law stops no other
+                told |= {"verdict": "internal error", "why": fault.told,
+                         "traceback": fault.traceback}  # fmt: skip
         yield {"law": law.id, "says": law.title, **told, "seconds": perf_counter() - start}
 
 
@@ -125,7 +124,7 @@ def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
     if found.verdict == "refuted" and (not kind.given or found.certified_by == RUN):
         return {"verdict": "refuted", "why": found.how, "assuming": []}
     return _undecided(found.how if found.verdict == "undecided" else
-                      "it fails for some parameters; of those that the code has nothing is known")
+                      "it fails with some parameters; whether with the code's own is not known")
 
 
 def _holding(verdict: str, why: str, hooks: Hooks, readings: tuple[str, ...]) -> Cell:

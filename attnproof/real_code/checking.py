@@ -10,7 +10,7 @@ adapted     name, kind, adapted (how the code is called), file
 begins      leg, law (empty where a leg looks at all laws at once)
 found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
-card        why (there is none; empty if there is one), laws
+card        why (there is none; empty if there is one), laws (one or more of them)
 identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; told by a process of its own at its end)
 files       files (what the code loaded, with digests; told by a process of its own)
@@ -198,7 +198,8 @@ def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
         return
     from .card import card_of
 
-    tell({"event": "card", "why": "", "laws": list(card_of(traced.hooks))})
+    for law in card_of(traced.hooks):
+        tell({"event": "card", "why": "", "laws": [law]})
 
 
 def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:

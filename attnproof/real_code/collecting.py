@@ -72,7 +72,9 @@ class Collected:
                     unread=tuple(told["unread"]), why=told["why"],
                 )  # fmt: skip
             case "card":
-                self.card = CardRecord(why=told["why"], laws=tuple(map(_on_card, told["laws"])))
+                before = self.card.laws if self.card is not None else ()
+                laws = (*before, *map(_on_card, told["laws"]))
+                self.card = CardRecord(why=told["why"], laws=laws)
             case "identity":
                 self.remarks = tuple(RemarkRecord(**one) for one in told["remarks"])
                 self.identity = _identity(told)

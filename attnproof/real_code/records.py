@@ -84,7 +84,7 @@ class FindingRecord(Record):
     sizes: dict[str, int]
     assuming: tuple[ConditionRecord, ...] = Field(description="Conditions under which it holds.")
     seconds: float = Field(ge=0)
-    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
 
 class LawOfCodeRecord(Record):
@@ -132,7 +132,7 @@ class IdentityRecord(Record):
     answers: tuple[str, ...]
     numbers: dict[str, tuple[Number, ...]]
     why: str = Field("", description="The error of attnproof itself; else empty.")
-    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
 
 class RemarkRecord(Record):
@@ -163,10 +163,11 @@ class CardLawRecord(Record):
 
     law: str
     says: str
-    verdict: Literal["proved", "refuted", "undecided", "does not apply"]
+    verdict: Literal["proved", "refuted", "undecided", "does not apply", "internal error"]
     why: str = Field(description="How it is known, or a certified counterexample.")
     assuming: tuple[ConditionRecord, ...]
     seconds: float = Field(ge=0)
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
 
 class CardRecord(Record):
@@ -182,7 +183,7 @@ class LegRecord(Record):
     leg: Leg
     why: str
     seconds: float = Field(ge=0)
-    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
 
 class CodeRecord(Record):
@@ -208,7 +209,7 @@ class CodeRecord(Record):
     card: CardRecord | None = Field(default=None, description="None where it was not asked for.")
     legs: tuple[LegRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
-    traceback: str = Field("", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
     stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")

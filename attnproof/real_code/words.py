@@ -93,14 +93,16 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
         return
     yield "its card, the laws of encodings asked of its graph:"
     proved: dict[str, list[str]] = {}
+    others: list[str] = []
     for law in card.laws:
+        conditions = clauses(Condition(one.text, one.kind) for one in law.assuming)
+        line = " ".join([law.verdict, ", ".join(conditions)]).strip()
         if law.verdict == "proved":
-            told = clauses(Condition(one.text, one.kind) for one in law.assuming)
-            proved.setdefault(" ".join(["proved", ", ".join(told)]).strip(), []).append(law.law)
+            proved.setdefault(line, []).append(law.law)
+        elif verbose or law.verdict != "does not apply":
+            others.append(f"  {line}: {law.law}: {law.why}")
     yield from (f"  {told}: {', '.join(laws)}" for told, laws in proved.items())
-    for law in card.laws:
-        if law.verdict in ("refuted", "undecided") or (verbose and law.verdict != "proved"):
-            yield f"  {law.verdict}: {law.law}: {law.why}"
+    yield from others
 
 
 def counted(record: CodeRecord) -> str:

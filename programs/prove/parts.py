@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from .stating import Graph
 
 __all__ = ["MOST", "lengths_elsewhere", "letters_of", "resized"]
 
-MOST = 2  # other sides that are looked at
+MOST = 2  # other sides that are traced; the code is run on every one
 LONGEST = 4096
 
 
@@ -39,11 +38,11 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
             continue
         breaking = (at for at in _tried(condition, first)
                     if _ranges(graph, letters, at) and not _met(letters, condition, at))
-        for at in islice(breaking, 1):
-            call = resized(graph.call, graph, at)
-            if result_of(call.alone, call.inputs) is not None:
-                found.append(at)
-    return found[:MOST]
+        at = next(breaking, None)
+        call = resized(graph.call, graph, at) if at is not None else None
+        if at is not None and call is not None and result_of(call.alone, call.inputs) is not None:
+            found.append(at)
+    return found
 
 
 def resized(call: Call, graph: Graph, at: Mapping[str, int]) -> Call:

@@ -89,12 +89,12 @@ class Side:
     """Lengths at which other code runs, and its proofs, made when they are first asked for."""
 
     at: dict[str, int]
-    read: Callable[[dict[str, int]], Proofs]
+    read: Callable[[dict[str, int]], Proofs] | None
 
     @cached_property
-    def proofs(self) -> Proofs:
-        """The proofs of what runs there."""
-        return self.read(self.at)
+    def proofs(self) -> Proofs | None:
+        """The proofs of what runs there; None where it is not traced."""
+        return None if self.read is None else self.read(self.at)
 
 
 class Proofs:
@@ -291,7 +291,7 @@ class Proofs:
                     "breaks it", error=seen.difference, bound=seen.allowed, witness=seen,
                     sizes=dict(side.at),
                 )  # fmt: skip
-            found = side.proofs.of(law)
+            found = None if side.proofs is None else side.proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
                 told.append(Condition(f"other code runs elsewhere, of which it is proved "

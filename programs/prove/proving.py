@@ -154,7 +154,7 @@ class _Reading:
             return found
 
         sides = dict.fromkeys(tuple(at.items()) for g in graphs for at in lengths_elsewhere(g))
-        return [Side(dict(at), read) for at in list(sides)[:MOST]]
+        return [Side(dict(at), read if k < MOST else None) for k, at in enumerate(sides)]
 
     def drop(self, changing: Sequence[Call]) -> None:
         """Nothing is shown of code that gives something else at a later call."""

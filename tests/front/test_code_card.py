@@ -12,14 +12,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.cells import settled
 from attnproof.cli import main
 from attnproof.laws import LAWS
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.hooks import Hooks
 from attnproof.programs.subject import adapted_as
 from attnproof.real_code.card import card_of, encoding_of
-from attnproof.real_code.records import CardLawRecord, CardRecord, CodesRecord
+from attnproof.real_code.records import (
+    CardLawRecord,
+    CardRecord,
+    CodesRecord,
+    ConditionRecord,
+)  # fmt: skip
 from attnproof.real_code.words import card_lines
+from tests.front.planted import planted
 
 
 class Turned(nn.Module):
@@ -155,6 +162,28 @@ def test_on_numpy_the_code_itself_is_run() -> None:
     other = {name: 2 * value for name, value in other.items()}
     with pytest.raises(ValueError, match="with no others"):
         type(made)(**other).turn(x, p)
+
+
+def test_a_fault_of_ours_in_one_law_is_told_as_ours_and_loses_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, other = (law for law in LAWS if law.id in ("relative", "composes"))
+    fails = planted("symbolic/prove.py")
+    monkeypatch.setattr("attnproof.real_code.card.settled", lambda law, *more: (
+        fails() if law is first else settled(law, *more)
+    ))  # fmt: skip
+    told = list(card_of(hooks("right"), (first, other)))
+    assert [one["verdict"] for one in told] == ["internal error", "proved"]
+    assert told[0]["traceback"]
+
+
+def test_what_is_refuted_by_a_proof_has_its_conditions_in_its_line() -> None:
+    law = CardLawRecord(
+        law="acts-on-scores", verdict="refuted", why="its contrary is proved", seconds=0.0, says="",
+        assuming=(ConditionRecord(text="D = 8", kind="for"),),
+    )  # fmt: skip
+    (_, line) = card_lines(CardRecord(why="", laws=(law,)))
+    assert line == "  refuted for D = 8: acts-on-scores: its contrary is proved"
 
 
 def test_conditions_stand_once_for_all_laws_that_share_them() -> None:

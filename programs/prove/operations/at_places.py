@@ -78,7 +78,8 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 
 def _angles(angles: Angles, where: Array) -> Array:
     """The cosines and sines that a stored table has for these positions."""
-    assume(f"stored cosines and sines, exact within {angles.off:.1g}, are read as exact ones")
+    told = "stored cosines and sines are as they are now, and read as exact ones"
+    assume(f"{told} (they are within {angles.off:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
     return angles.at(where, None if angles.factor == 1 else constant(angles.factor))
