@@ -221,7 +221,7 @@ def _attention(f: Code, b: int, t: int) -> Iterator[tuple[str, Sides]]:
     yield "order-of-keys", (f(q, k[:, :, order], v[:, :, order]), whole)
     moved = (x[:, :, order] for x in (q, k, v))
     yield "permutation", (f(*moved), whole[:, :, order])
-    same = v[:, :, :1].expand_as(v)
+    same = v[:, :1, :1].expand_as(v)  # one for all heads, as the law says
     yield "rows-sum-to-one", (f(q, k, same), same)
     twice = [torch.cat((x, x.flip(0) + 1)) for x in (q, k, v)]
     rows = [f(*(x[part] for x in twice)) for part in (slice(b), slice(b, None))]

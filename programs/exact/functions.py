@@ -30,27 +30,22 @@ def _add(session: Session, a: Any, b: Any, *, alpha: float = 1) -> Payload:
     return at.added(session, a, b if alpha == 1 else at.multiplied(session, b, alpha))
 
 
-@rule("sub", "subtract")
+@rule("sub")
 def _sub(session: Session, a: Any, b: Any, *, alpha: float = 1) -> Payload:
     return at.added(session, a, at.multiplied(session, b, -alpha))
 
 
-@rule("rsub")
-def _rsub(session: Session, a: Any, b: Any, alpha: float = 1) -> Payload:
-    return at.added(session, b, at.multiplied(session, a, -alpha))
-
-
-@rule("mul", "multiply")
+@rule("mul")
 def _mul(session: Session, a: Any, b: Any) -> Payload:
     return at.multiplied(session, a, b)
 
 
-@rule("neg", "negative")
+@rule("neg")
 def _neg(session: Session, a: Any) -> Payload:
     return at.negated(session, a)
 
 
-@rule("div", "divide", "true_divide")
+@rule("div")
 def _div(session: Session, a: Any, b: Any, *, rounding_mode: str | None = None) -> Payload | None:
     if rounding_mode is not None:
         if at.is_number(a) and at.is_number(b):
@@ -84,11 +79,6 @@ def _pow(session: Session, a: Any, exponent: Any) -> Payload | None:
         return at.power(session, a, int(exponent))
     named = {0.5: "sqrt", -0.5: "rsqrt"}.get(float(exponent), f"pow/{exponent}")
     return session.unknown_function(named, session.field(a))
-
-
-@rule("square")
-def _square(session: Session, a: Any) -> Payload:
-    return at.multiplied(session, a, a)
 
 
 @rule("sum")
@@ -129,37 +119,14 @@ def _cumsum(session: Session, a: Any, dim: int) -> Payload | None:
     return Field(levels, None if x.degree is None else x.degree.summed(x.top.shape[dim]))
 
 
-@rule("mm", "bmm", "matmul", "dot", "mv")
+@rule("mm", "bmm", "dot", "mv")
 def _product(session: Session, a: Any, b: Any) -> Payload | None:
     return at.product(session, a, b)
 
 
-@rule("linear")
-def _linear(session: Session, x: Any, weight: Any, bias: Any = None) -> Payload | None:
-    turned = weight.t() if isinstance(weight, Tensor) else weight.moved(lambda v: v.t())
-    found = at.product(session, x, turned)
-    return found if bias is None or found is None else at.added(session, found, bias)
-
-
-@rule("addmm", "baddbmm", "addmv", "addbmm")
-def _addmm(session: Session, c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1
-           ) -> Payload | None:  # fmt: skip
-    found = at.product(session, a, b)
-    if found is None:
-        return None
-    found = found if alpha == 1 else at.multiplied(session, found, alpha)
-    if beta == 0:
-        return found
-    return at.added(session, found, c if beta == 1 else at.multiplied(session, c, beta))
-
-
-@rule("addcmul")
-def _addcmul(session: Session, c: Any, a: Any, b: Any, *, value: float = 1) -> Payload:
-    return at.added(session, c, at.multiplied(session, at.multiplied(session, a, b), value))
-
-
 @rule("lerp")
 def _lerp(session: Session, a: Any, b: Any, weight: Any) -> Payload:
+    """Torch's own reading chooses between two forms of it by the size of the weight."""
     gap = at.added(session, b, at.negated(session, a))
     return at.added(session, a, at.multiplied(session, gap, weight))
 
@@ -192,13 +159,13 @@ def _polar(session: Session, length: Any, angle: Any) -> Payload:
 
 
 @rule("var")
-def _var(session: Session, a: Any, dims: Any = (), *, correction: float = 1, keepdim: bool = False
+def _var(session: Session, a: Any, dims: Any = (), correction: float = 1, keepdim: bool = False
          ) -> Payload | None:  # fmt: skip
     return None if at.is_number(a) else _spread(session, a, axes_of(dims), correction, keepdim)[0]
 
 
 @rule("var_mean")
-def _var_mean(session: Session, a: Any, dims: Any = (), *, correction: float = 1,
+def _var_mean(session: Session, a: Any, dims: Any = (), correction: float = 1,
               keepdim: bool = False) -> Any:  # fmt: skip
     return None if at.is_number(a) else _spread(session, a, axes_of(dims), correction, keepdim)
 
@@ -210,31 +177,6 @@ def _spread(session: Session, a: Any, dims: tuple[int, ...], correction: float, 
     square = session.field(at.multiplied(session, centred, centred))
     return (_averaged(session, square, dims, keep, int(correction)),
             _averaged(session, x, dims, keep))  # fmt: skip
-
-
-@rule("native_layer_norm")
-def _layer_norm(session: Session, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    dims = tuple(range(-len(shape), 0))
-    spread, mean = _spread(session, x, dims, 0, True)
-    inverse = session.unknown_function("rsqrt", session.field(at.added(session, spread, eps)))
-    found = at.added(session, x, at.negated(session, mean))
-    return _affine(session, at.multiplied(session, found, inverse), weight, bias), mean, inverse
-
-
-@rule("rms_norm", "_fused_rms_norm")
-def _rms_norm(session: Session, x: Any, shape: Any, weight: Any = None, eps: float | None = None
-              ) -> Any:  # fmt: skip
-    dims = tuple(range(-len(shape), 0))
-    square = session.field(at.multiplied(session, x, x))
-    mean = _averaged(session, square, dims, True)
-    small = torch.finfo(torch.float32).eps if eps is None else eps
-    inverse = session.unknown_function("rsqrt", session.field(at.added(session, mean, small)))
-    return _affine(session, at.multiplied(session, x, inverse), weight, None), inverse
-
-
-def _affine(session: Session, x: Payload, weight: Any, bias: Any) -> Payload:
-    found = x if weight is None else at.multiplied(session, x, weight)
-    return found if bias is None else at.added(session, found, bias)
 
 
 @rule("linalg_vector_norm", "norm")

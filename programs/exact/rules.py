@@ -59,7 +59,7 @@ def _embedding(session: Session, table: Any, places: Any, *rest: Any, **kw: Any)
     return None if isinstance(table, Tensor) else table.moved(lambda v: v[places])
 
 
-@rule("cat", "concat")
+@rule("cat")
 def _cat(session: Session, parts: Any, dim: int = 0) -> Payload:
     return at.joined(session, parts, lambda x: torch.cat(x, dim))
 
@@ -175,7 +175,7 @@ def _as_real(session: Session, x: Any) -> Payload:
     return at.joined(session, [pair.real, pair.imag], lambda v: torch.stack(v, -1))
 
 
-@rule("_conj", "conj", "_conj_physical", "conj_physical")
+@rule("_conj", "_conj_physical")
 def _conj(session: Session, x: Any) -> Payload:
     if not isinstance(x, Pair):
         found: Payload = x

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 
 from . import functions as _functions
 from . import softmax as _softmax  # noqa: F401 (its rules)
@@ -95,6 +96,9 @@ class Duck(Tensor):
         try:
             if func._schema.is_mutable:  # noqa: SLF001
                 return _in_place(func, name, session, args, kwargs, ducks)
+            parts = _parts(func, name)
+            if parts is not None:
+                return parts(*args, **kwargs)
             numbers = func(*each(numbers_of, args), **each(numbers_of, kwargs))
             same_in_numbers(name, numbers_of(args[0]), getattr(args[0], "carried", None))
             carried = _carried(func, name, session, args, kwargs, ducks)
@@ -188,6 +192,18 @@ def _carried(
         found(session, *each(payload_of, args), **_known(each(payload_of, kwargs))),
         constant, name,
     )  # fmt: skip
+
+
+def _parts(func: Any, name: str) -> Callable[..., Any] | None:
+    """The operations that torch says it consists of, where no rule says what it is."""
+    if name in RULES or name in MOVES or name in _functions.UNKNOWN or name in RANDOM:
+        return None
+    if name == "_to_copy" or name in PLACES:
+        return None
+    if func._can_decompose():  # noqa: SLF001
+        composed: Callable[..., Any] = func.decompose
+        return composed
+    return decomposition_table.get(func)
 
 
 def _known(kwargs: Mapping[str, Any]) -> dict[str, Any]:

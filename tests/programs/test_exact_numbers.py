@@ -69,6 +69,13 @@ FALSE: dict[str, tuple[One, One]] = {
     "numbers of which the lower are −inf": (lambda x: x - 20000, lambda x: x - 30000),
     "products with what is −inf": (lambda x: x * -20000, lambda x: x * -30000),
     "a mean of one less": (lambda x: x.var(-1), lambda x: x.var(-1, correction=0)),
+    "nearer to one of two": (lambda x: torch.lerp(x, x * x, 0.25),
+                             lambda x: torch.lerp(x * x, x, 0.25)),
+    "normed by groups and whole": (lambda x: functional.group_norm(x, x.shape[1], eps=0.5),
+                                   lambda x: functional.group_norm(x, 1, eps=0.5)),
+    "the gate and what is gated": (
+        lambda x: functional.glu(torch.cat((x, 2 * x), -1)),
+        lambda x: functional.glu(torch.cat((2 * x, x), -1))),
     "a norm of order 1": (lambda x: x.norm(p=1, dim=-1), lambda x: x.norm(dim=-1)),
     "the largest": (lambda x: x.amax(-1), lambda x: x.amax(-1).abs()),
     "the largest and the smallest": (lambda x: x.amax(-1), lambda x: x.amin(-1)),
@@ -113,6 +120,15 @@ TRUE: dict[str, tuple[One, One]] = {
     "accumulated": (lambda x: x * torch.arange(4.0).index_put(
         (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True),
                     lambda x: x * torch.tensor([0.0, 6.0, 2.0, 3.0])),
+    "between two": (lambda x: torch.lerp(x, x * x, 0.25), lambda x: 0.75 * x + x * x / 4),
+    "normed by groups": (lambda x: functional.group_norm(x, 1, eps=0.5),
+                         lambda x: functional.layer_norm(x, x.shape[1:], eps=0.5)),
+    "a product and a sum": (lambda x: torch.addbmm(x[0], x, x.mT, beta=2.0, alpha=3.0)
+                            if x.shape[1] == x.shape[2] else x,
+                            lambda x: 2 * x[0] + 3 * (x @ x.mT).sum(0)
+                            if x.shape[1] == x.shape[2] else x),
+    "a product behind a gate": (lambda x: functional.glu(torch.cat((x, x), -1)),
+                                lambda x: x * torch.sigmoid(x)),
     "set behind whole axes": (
         lambda x: _set(x, 7.0), lambda x: torch.where(torch.arange(4) % 2 > 0, 7.0, x)),
 }  # fmt: skip
