@@ -31,7 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .draw import Draw
 from .finite import looking
 
-__all__ = ["Allowed", "Recorder", "Unsteady", "allowance", "gap", "unit_of"]
+__all__ = ["Allowed", "Recorder", "Unsteady", "Watching", "allowance", "gap", "unit_of"]
 
 REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
         torch.complex128: torch.float64}  # fmt: skip
@@ -95,7 +95,16 @@ class Allowed:
         return self.value * times + 2 * places * self.each
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode that sees the operations of code, also of code that compiles itself."""
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """That code may compile itself: flex_attention does, and is no more compiled if refused."""
+        return True
+
+
+class Recorder(Watching):
     """Counts roundings and terms, and keeps the coarsest unit of all operands and results."""
 
     supports_higher_order_operators = True  # flex_attention is one, and is seen as one operation
@@ -103,11 +112,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.unit, self.roundings, self.terms = 0.0, 0, 0
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        """That code may compile itself: flex_attention does, and is no more compiled if refused."""
-        return True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

@@ -38,8 +38,12 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
             blind = Part("positions", False, "without positions", seen)
             return Identity("additive", (blind, *parts))
         noise = 4 * unit_roundoff(draw.dtype)
-        for layout, sine, cosine in _columns(table, noise):
-            s, c = table[:, sine], table[:, cosine]
+        length = float((2 * table.square().mean()).sqrt())  # of each sine with its cosine, if alike
+        if abs(length - 1) > noise:
+            parts.insert(0, _length(length, noise, code.width))
+        waves = table / length
+        for layout, sine, cosine in _columns(waves, noise):
+            s, c = waves[:, sine], waves[:, cosine]
             if float((torch.hypot(s, c) - 1).abs().max()) > 4 * noise:
                 continue
             way = follow(torch.arange(n), torch.atan2(s, c), 2 * noise)
@@ -47,6 +51,7 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
             over = code.width / 2 if code.width % 2 else None
             return Identity("additive", (*_waves(way, layout, n, over), *parts),
                             (), numbers)  # fmt: skip
+        parts = parts[-1:]
         part = _table(code, table, n)
     return Identity("additive", (part, *parts), tuple(_answers(part)))
 
@@ -64,6 +69,16 @@ def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
     if abs(value - root) <= tol and near != 1:
         words = f"tokens times √{x.shape[-1]}"
     return Part("scale", value, words, f"the difference of two calls, within {tol:.1g}")
+
+
+def _length(length: float, noise: float, width: int) -> Part:
+    """By what sines and cosines are multiplied."""
+    tol = 4 * noise * length
+    near = simplest(length - tol, length + tol)
+    words = f"sines and cosines times {told(near)}"
+    if width % 2 == 0 and abs(length - math.sqrt(2 / width)) <= tol:
+        words = "rows of length 1"
+    return Part("amplitude", length, words, "the root of twice the mean square of the table")
 
 
 def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]]:
@@ -86,7 +101,7 @@ def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[P
     omega, radius = way.omega, way.radius
     name, order = layout.split(", ", 1)
     read = f"{len(omega)} frequencies read at {n} positions"
-    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are 1")
+    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are alike")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
     found = fit(Known(omega.abs(), radius), head=over)

@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..arranging import arranged
 from ..draw import Draw
 from ..identity import Part
-from ..response import Unsteady, allowance
+from ..response import Unsteady, Watching, allowance
 from ..subjects import Attention
 from .visible import Pattern, pattern
 
@@ -176,17 +175,12 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
     return None, seen, False
 
 
-class _Softmaxes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Softmaxes(Watching):
     """How many softmaxes, or attentions as a whole, one call computes."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.many = 0
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        """That code may compile itself, which is refused under other modes."""
-        return True
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

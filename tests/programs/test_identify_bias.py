@@ -202,7 +202,8 @@ def test_a_query_that_does_not_see_itself() -> None:
 
 
 def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, over: int = 8,
-           sine_only: bool = False) -> Additive:  # fmt: skip
+           sine_only: bool = False, times: float | tuple[float, ...] = 1.0
+           ) -> Additive:  # fmt: skip
     def added(x: Tensor) -> Tensor:
         T, D = x.shape[1:]
         w = base ** (-torch.arange(D // 2).float() / over)
@@ -210,7 +211,7 @@ def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, o
         c = a.sin() if sine_only else a.cos()
         both = torch.stack((a.sin(), c), -1).flatten(1) if layout == "interleaved" else (
             torch.cat((a.sin(), c) if layout == "concatenated" else (c, a.sin()), -1))  # fmt: skip
-        return x * scale + both
+        return x * scale + both * torch.tensor(times)
 
     return Additive(name="sines", added=added, width=16)
 
@@ -225,6 +226,12 @@ def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, o
     (_sines("concatenated", over=7),
      ("additive, sinusoidal, concatenated, sin first, base 10000, exponents b/7, to the end of "
       "the ladder")),
+    (_sines(times=0.25),
+     "additive, sinusoidal, interleaved, sin first, base 10000, sines and cosines times 0.25"),
+    (_sines(times=8**-0.5),
+     "additive, sinusoidal, interleaved, sin first, base 10000, rows of length 1"),
+    (_sines(times=(1.0, 1.0) * 7 + (2.0, 2.0)), "additive, a table of no known formula"),
+    (_sines(times=(1.0, 2.0) * 8), "additive, a table of no known formula"),
     (_sines(sine_only=True), "additive, a table of no known formula"),
 ])  # fmt: skip
 def test_tables_that_are_added(code: Additive, words: str) -> None:
