@@ -19,6 +19,7 @@ from ..angles import Angles
 from .known import entries_of
 from .reading import Unread, assume, constant, notes, reads
 from .shapes import axis_of, each_part
+from .taken import taken
 
 __all__ = ["rows_of", "table"]
 
@@ -87,12 +88,34 @@ def _angles(angles: Angles, where: Array) -> Array:
 
 def _gathered(a: Array, axis: int, where: Array) -> Array:
     where = _from_the_front(where, a.axes[axis])
+    if a.term not in notes().stored and _is_input(where):
+        told = Array(integer((Array(a.axes[axis]) - 1).term))
+        assume(f"indices stay in 0, .., {told!r}, those of a table that is computed", "if")
+        return _placed(taken(a, axis, where, _if_stored), axis, where.ndim)
     inside = _inside_all(a, axis, [where])
     if a.term in notes().stored:
         return rows_of(a, axis, where, inside=inside)
     if where.term.op == "arange" and where.axes[0] is a.axes[axis]:
         return a
     return _entries(a, axis, [where])
+
+
+def _if_stored(a: Array, axis: int, where: Array) -> Array | None:
+    """The rows of a stored table: it has them where the array that is made of it has its own."""
+    if a.term not in notes().stored:
+        return None
+    found = rows_of(a, axis, where, inside=True)
+    first = [*range(axis, axis + where.ndim)]
+    return xp.permute_dims(found, [*first, *(k for k in range(found.ndim) if k not in first)])
+
+
+def _is_input(where: Array) -> bool:
+    """Whether places are integers that the code is given, or made of these and of ranges alone."""
+    known = set(notes().stored)
+    of = {v for v in free(where.term) if v.op == "var" and v.data[1] in ("real", "position")}
+    if is_truth(where.term) or any(t.op == "call" for t in postorder(where.term)):
+        return False
+    return bool(of) and not of & known
 
 
 def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
