@@ -128,7 +128,7 @@ def _window(subject: Subject) -> str:
 
 
 def _alignment(subject: Subject) -> str:
-    return "" if declared_of(subject).causal or not isinstance(subject, Mask) else NO_MASK
+    return "" if declared_of(subject).causal else NO_MASK
 
 
 def _past(subject: Subject) -> str:
@@ -142,6 +142,31 @@ def _no_mask(subject: Attention) -> str:
     left = subject.given.get("no mask", "")
     told = f"what {left} means is not known: say it behind its axes, with --call"
     return told if left else "the code takes no mask"
+
+
+def _no_numbers(subject: Attention) -> str:
+    takes = subject.attend is not None and "float" in subject.masks
+    return "" if takes else "the code takes no mask of numbers"
+
+
+def _no_truth(subject: Subject) -> str:
+    if not isinstance(subject, Attention):
+        return ""
+    if subject.true_hides:
+        return "True says in its masks that a key is hidden; they are turned round here"
+    if subject.attend is not None and "bool" in subject.masks:
+        return ""
+    takes = subject.hide is not None and subject.layer is not None
+    return "" if takes else "the code takes no mask of truth values"
+
+
+def _no_rows(subject: Attention) -> str:
+    return "" if subject.attend is not None and subject.masks else "the code takes no mask"
+
+
+def _no_padding(subject: Attention) -> str:
+    takes = subject.hide is not None and subject.layer is not None
+    return "" if takes or subject.padded_step is not None else "the code takes no padding"
 
 
 def _first_above(subject: Rotary) -> str:
@@ -165,6 +190,10 @@ RULES: dict[str, Callable[[Any], str]] = {
     "alignment": _alignment,
     "past-is-used": _past,
     "hidden-keys-do-nothing": _no_mask,
+    "mask-adds": _no_numbers,
+    "true-means-visible": _no_truth,
+    "hidden-rows": _no_rows,
+    "padding-does-nothing": _no_padding,
     "step-by-step": _step,
     "products-of-offset": _one_table,
     "linear-shift": _one_table,

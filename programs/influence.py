@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from .declared import DeclaredAttention
 from .draw import Draw
 from .subjects import Mask
 
-__all__ = ["influences", "sees", "told_matrix", "visible"]
+__all__ = ["changes", "influences", "sees", "told_matrix", "visible"]
 
 
 def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
@@ -48,11 +48,22 @@ def influences(
 
     ``at`` names the tokens that are changed, all if it is None; the others stay 0.
     """
+    keys = range(x.shape[1]) if at is None else at
+    other = x.clone()
+    for j in keys:
+        other[:, j] = draw.normal(x.shape[0], x.shape[2], salt=500 + j)
+    return changes(call, x, other, keys)
+
+
+def changes(
+    call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]
+) -> Tensor:  # fmt: skip
+    """The same (T, S) where each of these tokens in turn is that of y."""
     before = call(x).double()
     found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
-    for j in range(x.shape[1]) if at is None else at:
+    for j in at:
         other = x.clone()
-        other[:, j] = draw.normal(x.shape[0], x.shape[2], salt=500 + j)
+        other[:, j] = y[:, j]
         change = (call(other).double() - before).abs().nan_to_num(nan=torch.inf)
         found[:, j] = change.amax(dim=(0, 2)).cpu()
     return found

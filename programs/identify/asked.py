@@ -13,13 +13,13 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 
-from ..asked import IN_ORDER, NO_MASK, declared_of, in_order, not_asked
+from ..asked import IN_ORDER, declared_of, in_order, not_asked
 from ..declared import DeclaredAttention
 from ..draw import Draw
 from ..response import allowance
 from ..rotary_matrices import order_of
-from ..subjects import Bias, Mask, Rotary, Subject
-from .softmax import no_multiple, no_order, no_softmax
+from ..subjects import Attention, Bias, Mask, Rotary, Subject
+from .softmax import OWN, no_multiple, no_order, no_softmax, weights_are
 
 __all__ = ["channel_order", "no_formula", "plain_of"]
 
@@ -39,8 +39,10 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
-    if formula.id == "alignment" and formula.kind != "mask":
-        return NO_MASK if not declared.causal else _not_at_the_end(declared)
+    if formula.id == "alignment" and formula.call == "attend":
+        return _not_at_the_end(declared)
+    if formula.id == "mask-adds":
+        return _run(_no_ratios, subject)
     if formula.floats:
         return ""
     if formula.id == "queries-apart" and not formula.unsaid:  # alone they stand at other places
@@ -56,6 +58,12 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "shift-of-scores":
         return _run(no_multiple, subject) or _run(no_softmax, subject)
     return ""
+
+
+def _no_ratios(subject: Any, draw: Draw) -> str:
+    """Why the ratio of two weights says nothing of their scores; "" where it does."""
+    own = weights_are(subject, draw) == OWN
+    return "the weights are no softmax: what a mask adds is not seen in their ratios" * own
 
 
 def _none_went(subject: Any, draw: Draw) -> str:
@@ -130,10 +138,14 @@ def channel_order(
 
 def plain_of(subject: Subject) -> dict[str, Any]:
     """The numbers of some code that laws use."""
-    if isinstance(subject, Mask):
+    found: dict[str, Any] = {}
+    if isinstance(subject, Mask | Attention):
         declared = declared_of(subject)
-        return {"past": bool(declared.causal), "window": declared.window or 0,
-                "at_end": declared.alignment == "end"}  # fmt: skip
+        found = {"past": bool(declared.causal), "window": declared.window or 0,
+                 "at_end": declared.alignment == "end",
+                 "hidden_row": declared.hidden_row}  # fmt: skip
+    if isinstance(subject, Mask):
+        return found
     names = ("first", "heads", "groups", "axes", "causal", "values_turn", "by_key")
-    found = {name: getattr(subject, name) for name in names if hasattr(subject, name)}
+    found |= {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}

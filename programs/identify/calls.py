@@ -16,9 +16,11 @@ from torch import Tensor
 
 from attnproof.theorems.laws import called
 
+from ..asked import declared_of
 from ..influence import sees
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .asked import channel_order, plain_of
+from .readings import drops, pulled, reached, trained, weighs
 
 __all__ = ["REFUSALS", "Hand", "NotAsked", "calls_of"]
 
@@ -62,7 +64,7 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
         case Additive():
             found = {"added": hand.call("added", subject.added)}
         case Layer():
-            found = {"call": hand.call("call", subject.call)}
+            found = {"call": hand.call("call", subject.call), **_of_tokens(subject, "call", hand)}
         case Mask():
             found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
             found["seen"] = _of_lengths(_square_or_more(subject))
@@ -125,8 +127,45 @@ def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:
     return evicted
 
 
-def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
+def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, Any]:
+    """A map of tokens on its other paths, in training, and its gradients."""
+    code, paths = getattr(subject, name), list(subject.paths.values())
+    found: dict[str, Any] = {f"{name}_pulled": hand.call("pulled", pulled(code, "the layer", 1))}
+    if drops(subject):
+        found[f"{name}_trained"] = hand.call(name, trained(subject, code))
+    if paths:
+        found[f"{name}_paths"] = [hand.call(name, path) for path in paths]
+    return found
+
+
+def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
+    """Padded rows at once and fed in steps, and rows alone, which are as far from their places."""
     found: dict[str, Any] = {}
+    hide, layer, step = subject.hide, subject.layer, subject.padded_step
+    if hide is not None and layer is not None:
+        found["alone"] = hand.call("hide", layer)
+        absolute = subject.positional or declared_of(subject).positions == "absolute"
+        if not absolute:
+            found["hide_left"] = hand.call("hide", hide)
+    if step is not None:
+
+        def in_steps(x: Tensor, keep: Tensor) -> Tensor:
+            pads, state, parts = (~keep).sum(1), None, []
+            for part in (x[:, :-2], x[:, -2:-1], x[:, -1:]):
+                out, state = step(part, state, pads)
+                parts.append(out)
+            return torch.cat(parts, 1)
+
+        def unpadded(x: Tensor) -> Tensor:
+            return in_steps(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))
+
+        found["padded_steps"] = hand.call("hide", in_steps)
+        found["steps_alone"] = hand.call("hide", unpadded)
+    return found
+
+
+def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
+    found: dict[str, Any] = _padding(subject, hand)
     for name in ("layer", "hide", "step", "documents", "whole_layer"):
         if getattr(subject, name) is not None:
             found[name] = hand.call(name, getattr(subject, name))
@@ -134,10 +173,14 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
         step = subject.step
         found["at_once"] = found.get("layer") or hand.call("layer", lambda x: step(x, None)[0])
     attend = subject.attend
+    if subject.layer is not None:
+        found |= _of_tokens(subject, "layer", hand)
+        found["reached"] = hand.call("reached", reached(subject.layer))
     if attend is None:
-        if subject.layer is not None and subject.paths:
-            found["layer_paths"] = [hand.call("layer", path) for path in subject.paths.values()]
         return found
+    for name in ("layer_paths", "reached"):  # paths are of queries, keys and values; so is a mask
+        found.pop(name, None)
+    found |= _reading(subject, attend, hand)
     found["attend"] = _under(hand.call("attend", attend), lambda _: None)
     if subject.paths:
         paths = (hand.call("attend", path) for path in subject.paths.values())
@@ -148,14 +191,41 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
             found["masked_paths"] = pairs
         if "float" in subject.masks:
             found["added_paths"] = pairs
+    return found | _with_masks(subject, attend, hand)
+
+
+def _with_masks(
+    subject: Attention, attend: Callable[..., Tensor], hand: Hand
+) -> dict[str, Any]:  # fmt: skip
+    """The calls under a mask, in each form that the code takes."""
+    hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
+    found: dict[str, Any] = {}
+    forms = {
+        "bool": lambda seen: seen,
+        "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
+    }
     if subject.masks:
-        hides = torch.tensor(-torch.inf, dtype=hand.dtype)
-        as_numbers = {
-            "bool": lambda seen: seen,
-            "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
-        }
-        call = hand.call("attend", attend)
-        found["attend_masked"] = [_under(call, as_numbers[name]) for name in subject.masks]
+        found["attend_masked"] = [_under(call, forms[name]) for name in subject.masks]
+    if "float" in subject.masks:
+        found |= {"attend_added": call, "attend_lowered": _under(call, forms["float"])}
+    if "bool" in subject.masks:
+        found |= {"attend_keeping": call,
+                  "weighs": hand.call("weighs", weighs(attend, anywhere=False))}  # fmt: skip
+    return found
+
+
+def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
+    """What is read off code on queries, keys and values: the keys seen, gradients, training."""
+
+    def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v, None)
+
+    found: dict[str, Any] = {
+        "shown": hand.call("shown", weighs(attend, anywhere=True)),
+        "attend_pulled": hand.call("pulled", pulled(plain, "the attention", 2)),
+    }
+    if drops(subject):
+        found["attend_trained"] = hand.call("attend", trained(subject, plain))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,17 +18,21 @@ __all__ = ["Scale", "centred", "groups_of", "read_weights", "scale_of", "weights
 
 
 def read_weights(
-    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None
-) -> Tensor:
-    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call."""
-    keys, width = key.shape[-2], key.shape[-1]
+    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None,
+    keys: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call.
+
+    ``keys``: of which the weights are read, all if it is None.
+    """
+    every, width = range(key.shape[-2]) if keys is None else keys, key.shape[-1]
     read = []
-    for start in range(0, keys, width):
+    for start in range(0, len(every), width):
         value = torch.zeros_like(key)
-        some = min(width, keys - start)
-        for n in range(some):
-            value[..., start + n, n] = 1
-        read.append(attend(query, key, value, mask)[..., :some])
+        some = every[start : start + width]
+        for n, place in enumerate(some):
+            value[..., place, n] = 1
+        read.append(attend(query, key, value, mask)[..., : len(some)])
     return torch.cat(read, -1)
 
 

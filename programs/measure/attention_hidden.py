@@ -1,9 +1,8 @@
-"""Laws of what is hidden: keys, whole rows, padding, the other documents of a packed row."""
+"""What is told of hidden keys, and of queries that see none, beside what their laws ask."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,10 +10,10 @@ from torch import Tensor
 from ..influence import visible
 from ..response import gap
 from .attention_fills import COUNT, read_through
-from .base import Outcome, held, not_asked, probe
-from .influence import Sizes, attend_sizes, inputs, named
+from .base import Outcome, held
+from .influence import Sizes, attend_sizes, inputs
 from .laws import further
-from .scene import Scene, in_formats
+from .scene import Scene
 
 __all__: list[str] = []
 
@@ -78,52 +77,22 @@ def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
     return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
 
 
-@probe("hidden-rows", "attention")
-@in_formats
-def hidden_rows(scene: Scene) -> Outcome:
-    """A query from which all keys are hidden reads zeros, the mean, or what is declared."""
-    one, said = scene.subject, scene.declared.hidden_row
-    if one.attend is None or not one.masks:
-        return not_asked("the code takes no mask")
-    words = ""
-    for sizes in attend_sizes(one, scene.declared)[:3]:
-        b, t, _, h, g, _ = sizes
-        q, k, v = inputs(scene, sizes)
-        mask = random_mask(scene, sizes)
-        full = as_given(scene, mask)
-        mask = mask.clone()
-        mask[0, 0, slice(None) if one.by_key else 1] = False
-        for form, given in as_given(scene, mask).items():
-            plain = scene.allow(lambda q, k, v, m=full[form]: one.attend(q, k, v, m), q, k, v)
-            output = one.attend(q, k, v, given)
-            row = output[0, :, 1]
-            each = v[0].mean(1)
-            means = each.repeat_interleave(h // g, 0), each.repeat(h // g, 1)  # or groups tiled
-            mean = min(means, key=lambda one, row=row: gap(row, one))  # type: ignore[misc]
-            ways = {"zero": torch.zeros_like(row), "mean": mean}
-            is_one = next((n for n, w in ways.items() if gap(row, w) <= plain()), "something else")
-            if bool(row.isnan().any()):
-                is_one = "nan"
-            told: dict[str, Any] = {**named(sizes), "mask": form, "query": 1, "row": 0}
-            words = f"a query that sees no key reads {is_one} ({form} mask)"
-            if is_one != said and (said != "any" or is_one == "nan"):
-                ways["nan"] = torch.full_like(row, math.nan)
-                wanted = ways.get(said, ways["zero"])
-                due = {"any": "zeros or the mean", "zero": "zeros"}.get(said, said)
-                seen = scene.differs(
-                    words, ("what it reads", row), ("what it is to read", wanted), plain(),
-                    f"{words}, and {due} {'is' if due in ('mean', 'nan') else 'are'} wanted",
-                    **told,
-                )  # fmt: skip
-                if seen.witness is not None:
-                    return seen
-            rest = torch.ones(b, t, dtype=torch.bool, device=row.device)
-            rest[0, slice(None) if one.by_key else 1] = False
-            seen = scene.differs(
-                words, ("the output of the other queries", output.transpose(1, 2)[rest]),
-                ("theirs where every query sees a key", plain.output.transpose(1, 2)[rest]),
-                plain(), **told,
-            )  # fmt: skip
-            if seen.witness is not None:
-                return seen
-    return held(words, seen.error, seen.bound)
+@further("hidden-rows", "attention")
+def read_of_no_key(scene: Scene) -> Outcome:
+    """What is told of what a query reads that sees no key."""
+    one = scene.subject
+    sizes = attend_sizes(one, scene.declared)[0]
+    q, k, v = inputs(scene, sizes)
+    seen = random_mask(scene, sizes)
+    seen[0, 0, slice(None) if one.by_key else 1] = False
+    told = []
+    for form, given in as_given(scene, seen).items():
+        made = scene.allow(lambda q, k, v, m=given: one.attend(q, k, v, m), q, k, v)
+        row, each = made.output[0, :, 1], v[0].mean(1)
+        often = len(row) // len(each)
+        ways = {"zero": torch.zeros_like(row), "mean": each.repeat_interleave(often, 0),
+                "the mean, of groups that take turns,": each.repeat(often, 1)}  # fmt: skip
+        name = next((n for n, way in ways.items() if gap(row, way) <= made()), "something else")
+        name = "nan" if bool(row.isnan().any()) else name
+        told.append(f"a query that sees no key reads {name} ({form} mask)")
+    return held("; ".join(told))

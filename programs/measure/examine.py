@@ -17,10 +17,8 @@ __all__ = ["examine"]
 
 MODULES = ("finite", "laws", "rotary_positions",
            "rotary_declared", "rotary_arguments", "rotary_angles", "attention_lines",
-           "attention_scores", "attention_masks", "attention_causal", "attention_hidden",
-           "attention_given", "attention_dropout",
-           "attention_states",
-           "attention_fills", "bias", "additive", "states")  # fmt: skip
+           "attention_scores", "attention_hidden", "attention_dropout", "attention_fills",
+           "bias", "additive", "states")  # fmt: skip
 
 
 def examine(

@@ -40,7 +40,8 @@ def _lengths(subject: Subject) -> dict[str, int]:
         return {**found, "H": H, "D": D, "E": D, "F": H * D}
     if isinstance(subject, Attention):
         H, G = subject.heads, declared_of(subject).groups or subject.groups
-        return {**found, "H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
+        own = {"H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
+        return {**found, **own, "W": (declared_of(subject).window or 0) + 3}
     if isinstance(subject, Additive):
         return {**found, "E": subject.width}
     if isinstance(subject, Layer):

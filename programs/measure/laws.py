@@ -28,7 +28,7 @@ from ..subjects import Rotary
 from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
-from .scene import Scene, in_formats
+from .scene import LOW, Scene, in_formats
 from .sides import NOTHING, Apart, Beyond, Look, Values, letters_of, of_side
 from .witness import accused, shown
 
@@ -63,14 +63,19 @@ MEASURED: Mapping[str, str] = {
     "last-rows": "bias",
     "hidden-keys-do-nothing": "attention",
     "paths-agree": "rotary attention bias",
-    "causal": "mask",
-    "past-is-used": "mask",
-    "window-as-declared": "mask",
-    "alignment": "mask",
-    "true-means-visible": "mask",
+    "causal": "mask attention layer",
+    "past-is-used": "mask attention",
+    "window-as-declared": "mask attention",
+    "alignment": "mask attention",
+    "true-means-visible": "mask attention",
+    "mask-adds": "attention",
+    "hidden-rows": "attention",
+    "padding-does-nothing": "attention",
 }
 """The laws that are measured by their formulas, and of which kinds of code."""
 
+OF_NUMBERS = ("past-is-used", "window-as-declared")
+HIDES = "this format may round a small influence away, and the code does not take a finer one"
 TOO_FAST = ("what it is off is what float32 leaves of pairs that turn by more than half a turn "
             "with each position, which whole positions do not tell from slower ones")  # fmt: skip
 
@@ -137,6 +142,8 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
         if why or not hasattr(look.calls(), formula.call):
             met.whys.append(why or NOTHING)
             continue
+        if law in OF_NUMBERS and formula.kind == "attention" and draw.dtype in LOW:
+            return undecided(HIDES)
         for inputs, axis in designs(formula, subject):
             try:
                 found = _at(look, formula, inputs, axis, met)
@@ -153,7 +160,7 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
         if met.refused is not None:
             raise met.refused
         return not_asked(next((w for w in met.whys if w), NOTHING))
-    words = _words(look, list(met.formulas.values()), met.seen)
+    words = _words(look, list(met.formulas.values()), met.seen, met.refused)
     seen = held(words, *met.worst[1:], **met.letters)
     return _further(law, subject, draw, floor, seen)
 
@@ -202,11 +209,15 @@ def _at(
     return None
 
 
-def _words(look: Look, formulas: list[Formula], seen: int) -> str:
+def _words(
+    look: Look, formulas: list[Formula], seen: int, refused: Exception | None
+) -> str:  # fmt: skip
     """What was looked at, for a law that holds."""
     names = dict.fromkeys(one for f in formulas for one in f.names)
     told = "; ".join(f"{here} = {there}" for here, there in names) or "both sides agree"
     words = [f"{told}, at {seen} inputs"]
+    if refused is not None:
+        words.append(f"at others the code raised {type(refused).__name__}")
     if isinstance(look.subject, Rotary):
         if look.reach is not None and look.reach.why:
             words.append(look.reach.why)

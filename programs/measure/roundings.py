@@ -31,6 +31,7 @@ __all__ = ["FedInPieces", "Roundings", "exact"]
 
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
+READ = ("shown", "weighs", "reached", "pulled")  # what is read off code beside its results
 MADE = ("turn", "key", "shift", "running")  # calls that give vectors of the shape they are given
 
 
@@ -53,13 +54,15 @@ class Roundings:
     """How far what calls of some code give may be off, in the format of a draw.
 
     ``floor`` is the unit of tables that the code keeps.  ``fastest`` is the largest frequency of
-    rotary code; where it cannot be told, another one is put in its place.
+    rotary code; where it cannot be told, another one is put in its place.  ``plain``: nothing is
+    allowed, of attention and layers.
     """
 
     subject: Any
     draw: Draw
     floor: float = 0.0
     pieces: bool = False
+    plain: bool = False
     fastest: float = 0.0
     rounding: Rounding | None = None
     known: dict[Any, Allowed] = field(default_factory=dict)
@@ -74,6 +77,8 @@ class Roundings:
             return lambda x, state: self._step(code, x, state)
         if name in ("biased", "masked"):
             return lambda x, y: self._made(code(x, y), x.shape[0], y.shape[0])
+        if name in READ:
+            return lambda *given: self._read(code, given)
         if name == "windowed":
             return lambda sizes: self._of_window(code(sizes), len(sizes))
         if isinstance(self.subject, Additive):
@@ -171,6 +176,8 @@ class Roundings:
             found: Tensor = code(*placed)
             return found
 
+        if self.plain:
+            return exact(call(*(inputs[n] for n in numbers)))
         key = (name, code, *(tuple(inputs[n].shape) for n in numbers))
         own = [inputs[n] for n in numbers]
         if key in self.known:
@@ -188,6 +195,11 @@ class Roundings:
         if self.pieces:
             radius *= 2 * THROUGH_A_CACHE
         return _with(out.detach().to("cpu", torch.float64), torch.tensor(radius))
+
+    def _read(self, code: Callable[..., Any], given: tuple[Any, ...]) -> Any:
+        """Whether something is 0, or the same as before: rounding has no part in it."""
+        found = code(*map(self._given, given))
+        return [exact(x) for x in found] if isinstance(found, list) else exact(found)
 
     def _step(self, code: Callable[..., Any], x: Rounded, state: Any) -> tuple[Rounded, Any]:
         """A piece; how far it may be off counts with the side that it is compared with."""

@@ -23,7 +23,7 @@ from ..response import Allowed, Unsteady, allowance, gap
 from ..subjects import Attention, Layer
 from .base import Look, Outcome, broken, held, undecided
 
-__all__ = ["Scene", "in_formats"]
+__all__ = ["LOW", "Scene", "in_formats"]
 
 LOW = (torch.float16, torch.bfloat16)
 SMALL = 48  # numbers of a tensor that a witness still shows whole

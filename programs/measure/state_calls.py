@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,11 @@ from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
 
-__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "watched",
+__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "under_masks", "watched",
            "ways_of"]  # fmt: skip
 
 Inputs = tuple[Any, ...]
+WORDS = {"bool": "truth values", "float": "numbers"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,41 @@ def _attention(subject: Attention) -> list[Way]:
         found.append(Way("layer", subject.layer, lambda d, b, t, s: (
             d.normal(b, t, subject.embed, salt=s),)))  # fmt: skip
     return found
+
+
+def under_masks(subject: Subject) -> list[Way]:
+    """The calls of attention code with a mask of each form that it takes, or with padding.
+
+    What is changed may be there under a mask alone, as keys that are filled where they are hidden.
+    """
+    if not isinstance(subject, Attention):
+        return []
+    found = [
+        Way(f"attend with a mask of {WORDS[form]}", subject.attend, _masked(way, form))
+        for way in _attention(subject) if way.attribute == "attend"
+        for form in subject.masks if subject.attend is not None
+    ]  # fmt: skip
+    if subject.hide is not None:
+
+        def padded(draw: Draw, b: int, t: int, start: int) -> Inputs:
+            x = draw.normal(b, t, subject.embed, salt=start)
+            counts = torch.ones(b, t, dtype=torch.bool, device=x.device)
+            counts[-1, 1:] = False
+            return x, counts
+
+        found.append(Way("hide", subject.hide, padded))
+    return found
+
+
+def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
+    def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
+        q, k, v, _ = way.given(draw, b, t, start)
+        seen = torch.ones(b, 1, t, t, dtype=torch.bool, device=q.device)
+        seen[..., 1:] = False  # every query sees the first key
+        numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+        return q, k, v, seen if form == "bool" else numbers.masked_fill(~seen, -math.inf)
+
+    return given
 
 
 def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor, same: bool) -> float:

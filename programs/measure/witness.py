@@ -55,15 +55,18 @@ def _tensors(values: Values) -> list[Tensor]:
 
 
 TOKENS, SCORES = ("batch row", "token", "channel"), ("batch row", "head", "query", "key")
+SEEN = ("masked", "shown", "reached", "weighs")  # calls that say which keys are seen
 PLACES = {
-    "additive": TOKENS, "layer": TOKENS, "bias": ("head", "query", "key"), "mask": ("query", "key"),
+    "additive": TOKENS, "layer": TOKENS, "bias": ("head", "query", "key"),
 }  # fmt: skip
 
 
 def place_of(formula: Formula, found: Apart) -> dict[str, int]:
     """What the axes of a side are called, with the place of the difference."""
-    axes = PLACES.get(formula.kind, TOKENS)
-    if formula.kind in ("attention", "rotary") and len(found.at) == len(SCORES):
+    axes: tuple[str, ...] = PLACES.get(formula.kind, TOKENS)
+    if formula.call in SEEN:
+        axes = SCORES[-len(found.at) :]
+    elif formula.kind in ("attention", "rotary") and len(found.at) == len(SCORES):
         axes = SCORES if found.names[1].startswith("scores") else ("batch row", "head", *TOKENS[1:])
     return dict(zip(axes, found.at, strict=True)) if len(axes) == len(found.at) else {}
 
@@ -73,10 +76,10 @@ def _apart(found: Apart, formula: Formula) -> str:
     (one, here), (other, there) = zip(found.names, (found.here, found.there), strict=True)
     at = ", ".join(f"{axis} {n}" for axis, n in place_of(formula, found).items())
     where = f" in {at}" if at else ""
-    if formula.kind == "mask" and at:
-        query, key = found.at
-        sees = f"query {query} sees key {key}, and should not"
-        return sees if found.here else f"query {query} does not see key {key}, and should"
+    if formula.call in SEEN and at:
+        *_, query, key = "the last query", *(f"query {n}" for n in found.at[-2:-1]), found.at[-1]
+        sees = f"{query} sees key {key}, and should not"
+        return sees if found.here else f"{query} does not see key {key}, and should"
     if math.isfinite(found.off):
         return f"{one} and {other} differ by {found.off:.3g}{where}"
     if not found.at:
@@ -136,8 +139,9 @@ def shown(value: Any) -> Any:
         return plain(x.reshape(()))
     if x.dim() == 4 and x.shape[1] > 1 and bool((x == x[:, :1]).all()):
         return shown(x[:, 0])  # the same in every head
-    line = x.flatten().sort().values
-    if x.numel() == x.shape[-1] and not bool(line[:-1].any()) and float(line[-1]) == 1:
+    line = x.double().flatten().sort().values
+    unit = x.dtype != torch.bool and float(line[-1]) == 1 and not bool(line[:-1].any())
+    if unit and x.numel() == x.shape[-1]:
         return unit_words(int(x.flatten().argmax()), x.shape[-1])
     few = x.numel() <= SHOWN
     return plain(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"

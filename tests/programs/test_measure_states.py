@@ -212,6 +212,18 @@ def scaled_in_place(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Ten
     return by_hand(q.mul_(8**-0.5), k, v, mask, scale=1.0)
 
 
+def filled_in_place(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is not None and mask.dtype == torch.bool:
+        k.masked_fill_(~mask[:, :, 0, :, None], 0)
+    return by_hand(q, k, v, mask)
+
+
+def mask_in_place(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is not None and mask.dtype != torch.bool:
+        mask.clamp_(min=-1e4)
+    return by_hand(q, k, v, mask)
+
+
 def kept_bias() -> Bias:
     kept: list[Tensor] = []
 
@@ -253,6 +265,8 @@ FAULTS: list[tuple[str, Callable[[], Subject]]] = [
     ("calls-forget", counting_layer),
     ("inputs-stay", lambda: replace(functions(), attend=scaled_in_place)),
     ("inputs-stay", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
+    ("inputs-stay", lambda: replace(functions(), attend=filled_in_place)),
+    ("inputs-stay", lambda: replace(functions(), attend=mask_in_place)),
     ("paths-agree", lambda: functions(
         paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)})),
     ("paths-agree", lambda: functions(

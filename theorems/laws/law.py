@@ -42,7 +42,8 @@ class Formula:
     ``inputs``: those at which it is measured, where the ones of its call do not do.
     ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
     proof of the formula is one of the law.
-    ``floats``: it speaks of what floating point leaves, and no other method reads it.
+    ``floats``: no other method reads it: it speaks of what floating point leaves, of what is 0, of
+    gradients or training, or of so little of its law that only beside others it says something.
     """
 
     id: str

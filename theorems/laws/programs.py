@@ -104,6 +104,16 @@ def _of_heads(x: Any, order: Sequence[int]) -> Any:
     return array_namespace(x).stack([x[:, head] for head in order], axis=1)
 
 
+def _band(q: Any, k: Any, v: Any, before: int = 1 << 20, ahead: int = 0, first: bool = True) -> Any:
+    """Attention to so many keys up to the query's own, the last of both together, or ahead."""
+    xp, past = array_namespace(q), k.shape[2] - q.shape[2]
+    far = past + xp.arange(q.shape[2])[:, None] - xp.arange(k.shape[2])[None, :]
+    seen = (far < before) & (far >= -ahead)
+    if not first:
+        seen = seen & ((far == 0) | (xp.arange(k.shape[2])[None, :] > 0))
+    return weighted(xp.where(seen, exponentials(q, k), 0 * q[..., :1]), v)
+
+
 def in_groups(q: Any, k: Any, v: Any) -> Any:
     """Four heads, two to each of two groups."""
     return attend(q, _of_heads(k, (0, 0, 1, 1)), _of_heads(v, (0, 0, 1, 1)))
@@ -127,6 +137,24 @@ def under_numbers(q: Any, k: Any, v: Any, m: Any = None) -> Any:
     """Attention with numbers that are added to its scores."""
     weights = exponentials(q, k)
     return weighted(weights if m is None else weights * array_namespace(q).exp(m), v)
+
+
+def _added_after(q: Any, k: Any, v: Any, m: Any = None) -> Any:
+    return attend(q, k, v) if m is None else attend(q, k, v) + m @ v
+
+
+def _inverted(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    return attend(q, k, v) if seen is None else under_a_mask(q, k, v, ~seen, 0.01)
+
+
+def or_zeros(q: Any, k: Any, v: Any, seen: Any = None, others: float = 0.0) -> Any:
+    """Attention under a mask, where a query that sees no key reads zeros."""
+    if seen is None:
+        return attend(q, k, v)
+    xp = array_namespace(q)
+    weights = xp.where(seen, exponentials(q, k), 0 * q[..., :1])
+    blind = xp.sum(weights, axis=-1, keepdims=True) == 0
+    return weighted(weights, v, xp.where(blind, 1.0, others * xp.any(blind)))
 
 
 def _values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
@@ -166,6 +194,13 @@ def _past(x: Any, queries: int = 0) -> Any:
     xp, n = array_namespace(x), x.shape[1]
     here = xp.arange(n)[n - queries if queries else 0 :, None]
     return xp.where(xp.arange(n)[None, :] <= here, 1.0, 0.0)
+
+
+def _last_tokens(x: Any, before: int, ahead: int = 0) -> Any:
+    """Each token, and the mean of so many tokens up to it, or ahead."""
+    xp, n = array_namespace(x), x.shape[1]
+    far = xp.arange(n)[:, None] - xp.arange(n)[None, :]
+    return _add_up(x, xp.where((far < before) & (far >= -ahead), 1.0, 0.0))
 
 
 def past_tokens(x: Any) -> Any:
@@ -397,6 +432,53 @@ PROGRAMS: tuple[Programs, ...] = (
             "nor their values": _values_leak,
         },
         {"masks": ("bool",)},
+    ),
+    _attended_law(
+        "past-is-used", _band,
+        every_earlier_token=partial(_band, first=False),
+        not_the_last_alone=partial(_band, before=2),
+        with_fewer_queries=causal,
+    ),
+    _layer_law(
+        "past-is-used", "layer", past_tokens,
+        every_earlier_token=partial(_last_tokens, before=2), any=lambda x: 2.0 * x,
+    ),
+    _attended_law(
+        "window-as-declared", partial(_band, before=3),
+        as_many=partial(_band, before=4), no_fewer=partial(_band, before=2),
+        no_later_key=partial(_band, before=3, ahead=1),
+    ),
+    _layer_law(
+        "window-as-declared", "layer", partial(_last_tokens, before=3),
+        as_many=partial(_last_tokens, before=4), no_fewer=partial(_last_tokens, before=2),
+    ),
+    Programs(
+        "mask-adds", "attention", "attend", under_numbers,
+        {
+            "exactly these": lambda q, k, v, m=None: (
+                under_numbers(q, k, v, None if m is None else 2 * m)),
+            "adds": lambda q, k, v, _m=None: attend(q, k, v),
+            "to the scores": _added_after,
+        },
+        {"masks": ("float",)},
+    ),
+    Programs(
+        "true-means-visible", "attention", "attend", under_a_mask,
+        {"what it says": _inverted, "hides": lambda q, k, v, _seen=None: attend(q, k, v),
+         "and changes nothing else": lambda q, k, v, seen=None: under_a_mask(q, k, v, seen) * (
+            1.0 if seen is None else 2.0)},
+        {"masks": ("bool",)},
+    ),
+    Programs(
+        "hidden-rows", "attention", "attend", or_zeros,
+        {"never NaN": under_a_mask, "the others": partial(or_zeros, others=0.5)},
+        {"masks": ("bool",)},
+    ),
+    _layer_law(
+        "padding-does-nothing", "hide", padded, {"layer": mean_of_tokens},
+        padded=lambda x, _keep: mean_of_tokens(x),
+        rows_of_different_lengths=lambda x, keep: padded(x, keep[:1] | (keep & ~keep)),
+        what_each_gives_alone=lambda x, keep: padded(x, keep) * (1.0 * x.shape[1]),
     ),
     _layer_law(
         "hidden-keys-do-nothing", "hide", padded, {"layer": mean_of_tokens},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -124,6 +125,54 @@ def _fed(f: Any, xp: Any, x: Any, cuts: Any) -> Any:
         part, state = f.step(x[:, start:end], state)
         parts.append(part)
     return xp.concat(parts, axis=1)
+
+
+ALONE = (("the padded rows", "the same alone"),)
+RAGGED_NAMES = (("the rows beside padded ones", "the same alone"), *ALONE)
+SHORT: dict[str, Any] = {"y": "real A r E", "z": "real A m E"}
+RAGGED = {"x": "real B r E", "x2": "real B m E", **SHORT}
+
+
+def _ragged(*rows: Sequence[int]) -> tuple[Inputs, ...]:
+    return tuple(Inputs(lengths=dict(zip("BArm", row, strict=True))) for row in rows)
+
+
+def _padded(f: Any, y: Any, z: Any, *, call: str, alone: str, left: bool) -> Sides:
+    """Rows of r tokens and padding give what they give alone."""
+    xp, r, m = array_namespace(y), y.shape[1], z.shape[1]
+    own = xp.arange(r + m)[None, :] >= m if left else xp.arange(r + m)[None, :] < r
+    keep = own | (xp.arange(y.shape[0])[:, None] < 0)
+    found = getattr(f, call)(xp.concat((z, y) if left else (y, z), axis=1), keep)
+    return found[:, m:] if left else found[:, :r], getattr(f, alone)(y)
+
+
+def _ragged_rows(
+    f: Any, x: Any, x2: Any, y: Any, z: Any, *, call: str, alone: str, left: bool
+) -> Sides:  # fmt: skip
+    """The same beside longer rows, which give what they give alone as well."""
+    xp, rows, r, m = array_namespace(x), x.shape[0], y.shape[1], z.shape[1]
+    whole, short = xp.concat((x, x2), axis=1), xp.concat((z, y) if left else (y, z), axis=1)
+    place = xp.arange(r + m)[None, :]
+    longer = xp.arange(rows + y.shape[0])[:, None] < rows
+    keep = longer | (place >= m if left else place < r)
+    found, one = getattr(f, call)(xp.concat((whole, short), axis=0), keep), getattr(f, alone)
+    at = slice(m, None) if left else slice(None, r)
+    return [found[:rows], found[rows:, at]], [one(whole), one(y)]
+
+
+for _call, _alone, _left in (
+    ("hide", "alone", False), ("hide_left", "alone", True), ("padded_steps", "steps_alone", True)
+):  # fmt: skip
+    _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
+    _steps = _call == "padded_steps"  # the last two tokens are steps of one
+    _more: dict[str, Any] = {"floats": _steps, "unsaid": "at the first call and after"}
+    PADDING.of("attention", _call, names=ALONE, **_more, **SHORT, inputs=_ragged(
+        *((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))
+    ))(partial(_padded, **_how))  # fmt: skip
+    PADDING.of("attention", _call, names=RAGGED_NAMES, **_more, **RAGGED, inputs=_ragged(
+        *((1, 1, 3, 1), (1, 2, 6, 2), (2, 3, 5, 2)) if _steps
+        else ((1, 1, 1, 1), (2, 1, 1, 5), (1, 2, 4, 2))
+    ))(partial(_ragged_rows, **_how))  # fmt: skip
 
 
 PATHS = (("the main path", "another path"),)
