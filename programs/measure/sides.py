@@ -98,7 +98,9 @@ class Look:
             told = names[k % len(names)]
             if formula.call.endswith("paths"):
                 own = list(self.subject.paths)
-                told = (told[0], f"the path {own[k % len(own)]}")
+                path = f"the path {own[k % len(own)]}"
+                agree = formula.id == "paths-agree"
+                told = (told[0], path) if agree else (f"{told[0]} on {path}", told[1])
             if here[0].shape != there[0].shape:
                 words = f"the shape of {told[0]}", f"the shape of {told[1]}"
                 shapes = list(here[0].shape), list(there[0].shape)

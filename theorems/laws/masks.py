@@ -72,8 +72,8 @@ DOCUMENTS = Law(
     "documents packed into one row do not see each other",
 )
 
-CHANGED = (("the first outputs", "the same, later tokens changed"),)
-LEFT_OUT = (("the first outputs", "the same, later tokens left out"),)
+CHANGED = (("the first outputs", "the same with other tokens after them"),)
+LEFT_OUT = (("the first outputs", "the same with no tokens after them"),)
 PULLED = (("the gradient of the first outputs at later tokens", "none"),)
 PART = "later tokens may be left out"
 FEW = tuple(
@@ -343,8 +343,8 @@ def all_count(f: Any, x: Any) -> Sides:
     return f.hide(x, xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])), f.layer(x)
 
 
-ADDED = (("what is read under the mask, times the sum of what it leaves of the weights",
-          "values times e to the mask, read without it"),)  # fmt: skip
+ADDED = (("the output under the mask, times what it leaves of the weights",
+          "values times e to the mask, weighted without it"),)  # fmt: skip
 SOME = tuple(Inputs(lengths={"B": b, "r": r, "n": n})
              for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H")))  # fmt: skip
 
