@@ -112,7 +112,8 @@ class OnHeads:
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
         lengths = lengths_of(
-            self.signature, B=rows, H=heads, G=b.shape[1], r=queries, n=keys, D=width
+            self.signature, B=rows, H=heads, r=queries, n=keys, D=width,
+            **({"G": b.shape[1]} if self.groups == "G" else {}),
         )
         q, k, v = self.three
         there = ("B", self.groups, "n", "D")
@@ -132,7 +133,7 @@ class OnHeads:
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks:
                 continue
-            if role(one) != "scale":
+            if role(one) != "scale" or {"r", "n"} & set(one.letters):
                 raise SignatureError(
                     f"wanted what {one.name} is: write one of keep, hide, add, scale behind its "
                     f"axes, in {self.signature}"

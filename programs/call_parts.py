@@ -39,7 +39,6 @@ BESIDE: dict[str, str] = {
     "positions": ": B n positions", "offset": " = p", "scale": ": scale",
     "cos": " = None", "sin": " = None", "encoding": ": <x> encoding",
 }  # fmt: skip
-SCALES = ("scale", "scaling", "softmax_scale", "sm_scale", "attn_scale")
 CACHES = ("past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",
           "state", "cache_kv", "past_kvs", "prev_state")  # fmt: skip
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
@@ -71,7 +70,7 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
         elif one.role == "causal" and (one.required or causal):
             said.append(f"{one.name} = {causal}")
         elif one.required and one.name not in code.options.arguments:
-            kind = "scale" if one.name in SCALES else "mask" if takes_mask(one) else one.role
+            kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHES:
                 kind = "mask"  # it is given none
             if kind not in BESIDE:

@@ -25,7 +25,7 @@ from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of
 from .fitting import Fit, best, fitting, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters
-from .roles import raised, role, runs, said
+from .roles import raised, runs, said
 from .signature import Signature
 from .subjects import Additive, Bias, Mask
 
@@ -164,13 +164,7 @@ def _arrays_in(value: Any) -> dict[str, Tensor]:
 
 def _given(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
     """What the code is called with: only shapes matter."""
-    arrays = plain_arrays(signature, lengths)
-    for one in signature.arrays:
-        if role(one) == "positions":
-            arrays[one.name] = torch.zeros(one.shape(lengths), dtype=torch.long)
-        elif role(one) == "ids":
-            arrays[one.name] = torch.full(one.shape(lengths), 2)
-    return arrays
+    return plain_arrays(signature, lengths)
 
 
 def _lines(

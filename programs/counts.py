@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,15 +13,16 @@ from torch import Tensor
 
 from .code import Code
 from .grammar import parse
-from .layout import read_back
+from .layout import laid_out, read_back
 from .names import parameters, sizes_of
-from .roles import SIZES, common, lengths_of, result_axes, returned, runs
-from .signature import Axis, Signature, SignatureError
+from .roles import SIZES, common, lengths_of, result_axes, returned, role, runs
+from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 
 __all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of",
            "start_left_out", "table_of_window"]  # fmt: skip
 
+WORD = 2  # an id that is neither padding nor the first of a vocabulary
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
 START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
@@ -43,13 +44,43 @@ def heads_of(code: Code) -> int:
 
 
 def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
-    """What code that wants lengths alone is given for an array: nothing in it matters."""
-    return {
-        one.name: torch.full(one.shape(lengths), one.kind == "keep")
-        if one.kind in ("keep", "hide")
-        else torch.zeros(one.shape(lengths))
-        for one in signature.arrays
-    }
+    """What code that wants lengths alone is given for an array: nothing in it matters.
+
+    A mask shows all; ids are all of one document; positions are those of keys, and of queries the
+    last of these; of queries and keys they are offsets, key minus query; rows are all full.
+    """
+    return {one.name: _plain(one, lengths) for one in signature.arrays}
+
+
+def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
+    shape, kind = one.shape(lengths), role(one)
+    if kind in ("keep", "hide"):
+        return torch.full(shape, kind == "keep")
+    if kind == "ones":
+        return torch.ones(shape, dtype=torch.long)
+    if kind in ("ids", "index"):
+        return torch.full(shape, WORD)
+    if kind == "lengths":
+        return torch.full(shape, lengths["n"])
+    if kind in ("positions", "coordinates"):
+        found = _places(one, lengths)
+        return found if kind == "positions" else found.to(torch.get_default_dtype())
+    return torch.zeros(shape)
+
+
+def _places(one: Argument, lengths: Mapping[str, int]) -> Tensor:
+    """The positions of tokens, or offsets where an array has queries and keys."""
+    letters = [str(axis) for axis in one.axes or ()]
+    keys = torch.arange(lengths["n"])
+    queries = lengths.get("r", lengths["n"])
+    last = keys[max(lengths["n"] - queries, 0) :]
+    if letters.count("n") == 2 or {"r", "n"} <= set(letters):
+        here = ("r", "n")
+        axes = _rows_and_keys(one.axes or (), "n") if letters.count("n") == 2 else one.axes or ()
+        return laid_out(keys - last[:, None], here, axes, {**lengths, "r": len(last)})
+    if "r" in letters:
+        return laid_out(last, ("r",), one.axes or (), lengths)
+    return laid_out(keys, ("n",), one.axes or (), lengths)
 
 
 def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict[str, int]:
@@ -69,6 +100,8 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
     axes = result_axes(signature, back)
     if square:
         axes = _rows_and_keys(axes, "n")
+    if fixed_size(axes):
+        return _fixed(code, signature, heads)
     if "n" not in [str(a) for a in axes]:
         raise SignatureError(
             f"wanted a result with axes of queries r and keys n, or n n for one length, got "
@@ -86,6 +119,38 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
         value = value.expand(*value.shape[:-2], rows, keys)
         return rows_of(value, queries) if square else value
+
+    return call
+
+
+def fixed_size(axes: Sequence[Axis]) -> int:
+    """The number of queries and keys of code that knows no other; 0 where these are letters.
+
+    >>> fixed_size(parse("-> 4 16 16 add").results[0].axes)
+    16
+    """
+    last = [axis.size({}) for axis in axes[-2:] if not axis.letters]
+    return last[0] if len(last) == 2 and last[0] == last[1] > 1 else 0
+
+
+def _fixed(code: Code, signature: Signature, heads: bool) -> Callable[[int, int], Tensor]:
+    """(queries, keys) -> those of the first keys, of code of one number of tokens."""
+    back = returned(signature, ("out",))[0]
+    axes = result_axes(signature, back)
+    most = fixed_size(axes)
+
+    def call(queries: int, keys: int) -> Tensor:
+        if keys > most:
+            raise SignatureError(f"wanted at most {most} keys, of {signature}, got {keys}")
+        lengths = lengths_of(signature, B=1, H=heads_of(code))
+        value: Tensor = runs(code, signature)(plain_arrays(signature, lengths), lengths)[back]
+        if value.shape[-2:] != (most, most):
+            raise SignatureError(f"wanted {most} {most} last, of {signature}, got {value.shape}")
+        for place in reversed(range(len(axes) - 2)):
+            if not heads or "H" not in axes[place].letters:
+                value = value.select(place, 0)
+        value = value[None] if heads and value.dim() == 2 else value
+        return value[..., keys - queries : keys, :keys]
 
     return call
 
@@ -114,6 +179,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     heads = call(2, 3).shape[0]
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
     more = "" if "r" in signature.letters else ONE_LENGTH
+    more = more and (_told_fixed(signature) or more)
     return Bias(
         **common(code, signature, partial(bias, guessed=guessed), more, guessed),
         heads=heads,
@@ -121,6 +187,12 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
         given={"start": left} if (left := start_left_out(code, signature)) else {},
     )
+
+
+def _told_fixed(signature: Signature) -> str:
+    """What is done with code of one number of tokens, in words."""
+    most = fixed_size(result_axes(signature, returned(signature, ("out",))[0]))
+    return f"it knows {most} tokens alone, of which the first are taken" if most else ""
 
 
 def start_left_out(code: Code, signature: Signature) -> str:
@@ -155,6 +227,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
 
     read(2, 3)
     more = "" if "r" in signature.letters else ONE_LENGTH
+    more = more and (_told_fixed(signature) or more)
     return Mask(
         **common(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,

@@ -50,7 +50,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<some>": PLACED[:3],
     "<cis>": tuple(f"{row} D/2 cis" for row in ROWS),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
-    "<cos_sin>": tuple(f"{row} D/2 2 cos_sin" for row in ROWS),
+    "<cos_sin>": (
+        *(f"{row} D/2 2 cos_sin" for row in ROWS),
+        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, ROWS)),
+        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), ROWS)),
+    ),
 }  # fmt: skip
 
 

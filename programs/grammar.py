@@ -234,6 +234,8 @@ def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
     axes = []
     while tokens:
         axes.append(_axis(tokens, whole))
+        if [str(one) for one in axes[-2:]] == ["G", "H"]:
+            axes[-2:] = [replace(axes[-1], fold="G")]
     return tuple(axes), kind
 
 

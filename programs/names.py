@@ -30,7 +30,7 @@ ROLES: dict[str, str] = {
     "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "
              "rotary_freqs pos_cis rotations phases rope cache freq",
     "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
-            "position_embedding sin_cos pos_emb",
+            "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos",
     "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
                 "positional_encoding",
     "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope",
@@ -56,6 +56,7 @@ ROLES: dict[str, str] = {
                "attn_pdrop drop_rate dropout_rate",
     "device": "device",
     "dtype": "dtype torch_dtype",
+    "scale": "scale scaling softmax_scale sm_scale attn_scale xpos_scale",
     "window": "window window_size sliding_window w ws",
 }  # fmt: skip
 BY_WORD = {word: role for role, words in ROLES.items() for word in words.split()}
@@ -92,7 +93,8 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     target = getattr(call, "forward") if module else call  # noqa: B009
     try:
         found = tuple(inspect.signature(target).parameters.values())
-        found = _handed_on(call, found) if inspect.isclass(call) else found
+        found = _handed_on(call, found, "__init__") if inspect.isclass(call) else found
+        found = _handed_on(type(call), found, "forward") if module else found
     except (TypeError, ValueError) as error:
         found = _documented(call)
         if not found:
@@ -105,21 +107,21 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def _handed_on(
-    cls: type[Any], found: tuple[inspect.Parameter, ...]
+    cls: type[Any], found: tuple[inspect.Parameter, ...], method: str
 ) -> tuple[inspect.Parameter, ...]:
-    """The parameters of a constructor, with those of the class above where it hands on all it gets.
+    """The parameters of a method, with those of the class above where it hands on all it gets.
 
     That is, where it takes ``*args, **kwargs``.
     """
     known = {one.name: one for one in found}
-    for above in cls.__mro__:
+    own = [above for above in cls.__mro__ if method in vars(above)]
+    for above in own if method == "__init__" else own[1:]:
         if not {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= {
             one.kind for one in found
         } or above.__module__.split(".")[0] in ("builtins", "torch"):  # fmt: skip
             break
-        if "__init__" in vars(above):
-            found = tuple(inspect.signature(vars(above)["__init__"]).parameters.values())[1:]
-            known = {**{one.name: one for one in found}, **known}
+        found = tuple(inspect.signature(vars(above)[method]).parameters.values())[1:]
+        known = {**{one.name: one for one in found}, **known}
     return tuple(known.values())
 
 

@@ -103,7 +103,7 @@ class Program:
                 continue
             if not isinstance(value, Tensor):
                 raise SignatureError(f"wanted an array {one} back, got {_short(value)}")
-            told[one.name or str(k)] = value
+            told[one.name or str(k)] = _joined(one, value)
         return told
 
 
@@ -127,6 +127,8 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     except (TypeError, ValueError):
         found = _documented(call)
     known = [one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    if any(one.kind == one.VAR_POSITIONAL for one in found):
+        known = list(dict.fromkeys([*known, *_handed_on(call)]))  # what a class above takes
     more = any(one.kind == one.VAR_KEYWORD for one in found)
     unknown = [name for name in names if name not in known]
     if not unknown or (more and len(unknown) < len(names)):
@@ -135,6 +137,14 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
         return False
     near = get_close_matches(unknown[0], known, n=1) or known
     raise SignatureError(f"{told} has no parameter {unknown[0]!r}; nearest: {', '.join(near)}")
+
+
+def _handed_on(call: Callable[..., Any]) -> list[str]:
+    """The names of the parameters that code takes by handing on all it gets."""
+    try:
+        return [one.name for one in parameters(call)]
+    except DoesNotFit:
+        return []
 
 
 def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
@@ -149,9 +159,21 @@ def _documented(call: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 def _value(one: Argument, arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
     if one.parts:
         return tuple(_value(part, arrays, lengths) for part in one.parts)
+    if one.axes is not None and any(axis.fold for axis in one.axes):
+        x: Tensor = arrays[one.name]
+        pairs = zip(one.axes, x.shape, strict=True)
+        return x.reshape([n for axis, size in pairs for n in axis.folded(size, lengths)])
     if one.axes is not None or isinstance(one.value, State):
         return arrays[one.name]
     return one.at(lengths)
+
+
+def _joined(one: Argument, value: Tensor) -> Tensor:
+    """What came back, with one axis for two that stand for heads."""
+    for place, axis in enumerate(one.axes or ()):
+        if axis.fold and place + 1 < value.ndim:
+            value = value.flatten(place, place + 1)
+    return value
 
 
 def _field(found: Any, name: str) -> Any:

@@ -34,16 +34,37 @@ __all__ = [
 ]
 
 TURNED = ("query", "key", "value", "tokens")
-TABLES = ("cos", "sin", "angles", "cis", "cos_sin")
+TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos")
 PLACES = ("positions", "coordinates")
+COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 OTHER = 6  # the length of any other letter
 
 
 def role(one: Argument) -> str:
-    """What an array is: what is told, else what its name says."""
-    return one.kind or role_of(one.name)
+    """What an array is: what is told, else what its name says.
+
+    What is called like a number, such as a length or a width, is none where it has features.
+
+    >>> from .grammar import parse
+    >>> role(parse("context: B n E -> 1").arrays[0])
+    'tokens'
+    """
+    if one.kind:
+        return one.kind
+    found = role_of(one.name)
+    if found in COUNTED and {"D", "E"} & set(one.letters):
+        return "tokens"
+    if len(one.name) == 1 and found in ("cos", "sin") and "E" in one.letters:
+        return "tokens"
+    axes = [str(axis) for axis in one.axes or ()]
+    if not found and len(axes) == 4 and axes[1:3] == ["n", "n"]:
+        return "constant"  # of pairs of tokens
+    halves = found == "pair" or (found == "freqs" and "2" in map(str, one.axes or ()))
+    if halves and "D" in one.letters and "E" not in one.letters:
+        return "sin_cos" if one.name.lower().startswith("sin") else "cos_sin"
+    return found
 
 
 def lengths_of(signature: Signature, **known: int) -> dict[str, int]:

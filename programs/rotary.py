@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +31,17 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
-from .tables import Made, beside, made_by, many, table_widths, tables, widths_of
+from .tables import (
+    Made,
+    axes_of_table,
+    beside,
+    made_by,
+    many,
+    of_grid,
+    table_widths,
+    tables,
+    widths_of,
+)
 
 __all__ = ["START", "Turning", "as_rotary", "ended", "for_keys", "heads_beside", "of_length",
            "rotary", "sized", "way_of"]  # fmt: skip
@@ -39,7 +50,25 @@ HEAD = ("B", "H", "n", "D")
 START = "p"  # the letter of the position of the first token
 KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # of scores that depend on more than offsets
+TOKENS = Axis(((Fraction(1), ("n",)),))
 ROWS = 9  # no length of any other axis, coordinates included
+
+
+def in_a_row(signature: Signature) -> Signature:
+    """The call with n for the places of a grid, where they stand in one axis.
+
+    >>> from .grammar import parse
+    >>> str(in_a_row(parse("x: B (h w) H D, cos: (h w) D -> x")))
+    'x: B n H D, cos: n D -> x'
+    """
+
+    def other(one: Argument) -> Argument:
+        axes = tuple(TOKENS if axis.split == ("h", "w") else axis for axis in one.axes or ())
+        inner = tuple(map(other, one.parts))
+        return replace(one, axes=None if one.axes is None else axes, parts=inner)
+
+    given, back = (tuple(map(other, part)) for part in (signature.arguments, signature.results))
+    return replace(signature, arguments=given, results=back)
 
 
 def _here(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
@@ -69,7 +98,8 @@ class Turning:
             return self.line
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
-        return replace(self.line.then.call, source=Source(back, self.code.name, made))
+        applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call
+        return replace(applied, source=Source(back, self.code.name, made))
 
     @property
     def rotates(self) -> Callable[..., Any]:
@@ -93,8 +123,23 @@ class Turning:
 
     @cached_property
     def places(self) -> tuple[Argument, ...]:
-        """What is made of positions: themselves, or tables."""
-        return tuple(one for one in self.signature.arrays if role(one) in (*TABLES, *PLACES))
+        """What is made of positions: themselves, or tables, and what is made with these."""
+        source = self.signature.source
+        made = source.names if source is not None else ()
+        return tuple(
+            one
+            for one in self.signature.arrays
+            if role(one) in (*TABLES, *PLACES) or one.name in made
+        )
+
+    def beside(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+        """What else is given: a scale of 1.  Raises :class:`SignatureError`."""
+        if role(one) not in ("scale", "constant"):
+            raise SignatureError(
+                f"wanted what {one.name} is: write one of {', '.join((*TABLES, *PLACES))}, tokens, "
+                f"scale behind its axes, in {self.signature}"
+            )
+        return torch.ones(one.shape(lengths)).to(like)
 
     @cached_property
     def single(self) -> str:
@@ -108,6 +153,8 @@ class Turning:
     def axes(self) -> int:
         """How many coordinates a position has; 0 for a number."""
         source = self.signature.source
+        if source is not None and of_grid(source.call):
+            return 2
         given = source.call.arrays if source is not None else ()
         for one in (*self.places, *given):
             if role(one) in PLACES:
@@ -154,6 +201,9 @@ class Turning:
                 lengths |= dict(zip(own, x.shape, strict=True))
                 arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
             arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
+            known = (*self.vectors, *self.places)
+            left = [one for one in self.signature.arrays if one not in known]
+            arrays |= {one.name: self.beside(one, lengths, xs[0]) for one in left}
             found = program.run(arrays, lengths)
             return tuple(
                 read_back(
@@ -189,7 +239,7 @@ class Turning:
         )
         found = {}
         at = torch.arange(many(positions), device=like.device) if whole else positions
-        held = [one for one in self.places if role(one) in TABLES]
+        held = [one for one in self.places if role(one) not in PLACES]
         values = self.table(held, at) if held and self.table is not None else {}
         for one in self.places:
             axes = one.axes or ()
@@ -199,9 +249,12 @@ class Turning:
                 found[one.name] = laid_out(own_at, (*here, *coordinates), axes, lengths)
                 continue
             value = values[one.name]
+            if not {*here, whole} & set(one.letters):
+                found[one.name] = value.to(like.dtype)
+                continue
             if self.signature.source is None:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
-            last = axes[-2:] if role(one) == "cos_sin" else axes[-1:]
+            last = axes_of_table(one)
             own = (*((whole,) if whole else here), *labels(last))
             found[one.name] = laid_out(value, own, axes, {**lengths, whole: at.shape[0]})
         return found
@@ -280,7 +333,8 @@ def ended(way: Turning) -> Turning:
     source = way.signature.source
     counted = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
     running = not way.places and not way.offset  # then it is given all tokens before
-    low, top = 1, way.code.options.most or 1 << (13 if running else 17 if counted else 20)
+    most = 13 if running else 6 if counted and way.axes else 17 if counted else 20
+    low, top = 1, way.code.options.most or 1 << most
     if way.code.options.most or moved(way.width, top - 1) >= 0:
         low = top
     while top - low > 1:

@@ -10,6 +10,7 @@ part                                says
 ==================================  ==============================================================
 ``x: B n E``                        an array with these axes
 ``mask: B n keep``                  what it is: one of :data:`KINDS`
+``q: B G H n D``                    heads on two axes, of which G and H stand side by side
 ``x: B n (H D)``                    one axis that holds two, the first letter slower
 ``cos: n D/2``, ``k: B (n + m) D``  a quotient, a sum; ``1`` and other numbers are lengths
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
@@ -70,11 +71,14 @@ KINDS = {
     "coordinates": "positions of the tokens that are no integers",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
+    "lengths": "how many tokens each row has",
+    "constant": "numbers that are the same for each row, token and pair, made here",
     "cos": "cosines of angles",
     "sin": "sines of angles",
     "angles": "angles",
     "cis": "e to the i times the angles",
-    "cos_sin": "cosines and sines of angles, side by side in the last axis, of length 2",
+    "cos_sin": "cosines and sines of angles: in an axis of 2, or one behind the other in the last",
+    "sin_cos": "the same, sines first",
     "encoding": "an encoding of the positions of tokens, which is made here",
     "offsets": "an encoding of the offsets of queries and keys, n - 1 first, which is made here",
     "scale": "a number of the scores",
@@ -101,6 +105,17 @@ class Axis:
     """
 
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
+    fold: str = ""  # a number, or G: the call has two axes for it, of which this is the slower
+
+    def folded(self, size: int, lengths: Mapping[str, int]) -> tuple[int, ...]:
+        """The axes that a call has for this one, of so many entries."""
+        if not self.fold:
+            return (size,)
+        first = int(self.fold) if self.fold.isdigit() else lengths.get(self.fold, 2)
+        if size % first and self.fold.isdigit():
+            told = f"wanted {size} in the axes {self.told}, got {self.fold} = {first}"
+            raise SignatureError(told)
+        return (first, size // first) if size % first == 0 else (1, size)
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
@@ -137,6 +152,8 @@ class Axis:
     def told(self) -> str:
         """The axis as it is written."""
         told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
+        if self.fold:
+            return f"{self.fold} {told}"
         return told if TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
 
     def __str__(self) -> str:

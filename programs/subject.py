@@ -13,13 +13,14 @@ from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, Options
 from .count_forms import fit_additive, fit_bias, fit_mask
-from .counts import bias, mask
+from .counts import bias, fixed_size, mask
 from .declared import Declared, sizes_declared
 from .grammar import parse
 from .program import Program
 from .roles import MASKS, PLACES, TABLES, TURNED, role, said
 from .rotary import START, rotary
 from .signature import Signature, SignatureError
+from .spelling import in_letters
 from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
@@ -62,7 +63,8 @@ def subject_of(
     >>> subject_of(turned, "x: B n H D, cos: n 1 D/2, sin: n 1 D/2 -> x").kind
     'rotary'
     """
-    signature = parse(call) if isinstance(call, str) else call
+    signature, sizes = in_letters(parse(call) if isinstance(call, str) else call)
+    options = {**sizes, **options}
     settings = options.pop("settings", {})
     thing, settings = resolved(thing, kind or kind_of(signature, name), settings)
     code = said(code_of(thing, name, Options(**options, settings=settings)), signature)
@@ -148,4 +150,5 @@ def _scores(signature: Signature) -> bool:
     back = next(one for one in signature.results if one.axes is not None)
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
-    return not whole and ("n" in axes or axes.count("(h w)") == 2)
+    square = "n" in axes or axes.count("(h w)") == 2 or bool(fixed_size(back.axes or ()))
+    return not whole and square

@@ -20,19 +20,20 @@ from .layout import labels, laid_out, read_back
 from .names import Parameter, parameters, sizes_of
 from .placing import held
 from .pretrained import sections_of
-from .program import Program
-from .roles import PLACES, TABLES, TURNED, lengths_of, role
+from .roles import PLACES, TABLES, TURNED, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
 __all__ = [
     "APPLIES",
     "Made",
     "Origin",
+    "axes_of_table",
     "beside",
     "made_by",
     "makes_tables",
     "many",
     "named",
+    "of_grid",
     "origins",
     "plain_argument",
     "sources",
@@ -55,7 +56,10 @@ _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
     "angles": lambda angles: angles,
     "cis": lambda angles: torch.polar(torch.ones_like(angles), angles),
     "cos_sin": lambda angles: torch.stack((angles.cos(), angles.sin()), -1),
+    "sin_cos": lambda angles: torch.stack((angles.sin(), angles.cos()), -1),
 }
+PAIR = parse("-> 2").results[0].axes[0]  # type: ignore[index]
+BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
 
 
 def tables(
@@ -72,7 +76,7 @@ def tables(
     if signature.source is not None:
         yield str(signature.source), made_by(code, signature.source, width, then=then)
         return
-    wide = {_channels(one).size(lengths_of(signature, D=width)) for one in wanted if one.axes}
+    wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
     if wide not in ({width}, {width // 2}):
         raise SignatureError(
             f"wanted tables with D or D/2 numbers for each position, got {signature}"
@@ -98,15 +102,38 @@ def tables(
             those: Sequence[Argument], at: Tensor, shape: Callable[[Tensor], Tensor] = shape
         ) -> dict[str, Tensor]:
             found = shape(at)
-            return {one.name: _VALUE[role(one)](found) for one in those}
+            return {one.name: _in_one(one, _VALUE[role(one)](found)) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
 
 
+def axes_of_table(table: Argument) -> tuple[Axis, ...]:
+    """The axes of a table that no position has, its angles first: of two halves one of 2 is last.
+
+    >>> [str(a) for a in axes_of_table(parse("t: 2 B 1 n D/2 cos_sin -> 1").arrays[0])]
+    ['D/2', '2']
+    """
+    axes = table.axes or ()
+    if role(table) not in BOTH or PAIR not in axes:
+        return axes[-1:]
+    return [one for one in axes if one != PAIR][-1], PAIR
+
+
 def _channels(table: Argument) -> Axis:
     """The axis of a table that runs along its angles."""
-    axes = table.axes or ()
-    return axes[-2 if role(table) == "cos_sin" and len(axes) > 1 else -1]
+    return axes_of_table(table)[0]
+
+
+def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
+    """How many angles it has for a position."""
+    size = _channels(table).size(lengths)
+    return size // 2 if role(table) in BOTH and PAIR not in (table.axes or ()) else size
+
+
+def _in_one(table: Argument, value: Tensor) -> Tensor:
+    """Cosines and sines behind one another, where no axis holds the two."""
+    behind = role(table) in BOTH and PAIR not in (table.axes or ())
+    return torch.cat(value.unbind(-1), -1) if behind else value
 
 
 def beside(code: Code, name: str, width: int) -> Code:
@@ -139,7 +166,8 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
     code.
     """
     maker = code if then else beside(code, source.code, width)
-    program = Program(maker.call, source.call, source.code)
+    run = runs(maker, source.call)
+    grid = of_grid(source.call)
     placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
     coordinates = tuple(
         str(a) for a in (placed.axes or () if placed else ()) if not a.letters and a.split is None
@@ -153,33 +181,46 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
         ahead = at.ndim - len(coordinates)
         if placed is None:
             length, rows = many(at), 1
+            ahead = at.ndim - grid
         else:
             if ahead > len(here):
                 flat = at.flatten(0, ahead - 1)
             elif ahead < len(here):
                 flat = at[None]
             length, rows = flat.shape[len(here) - 1], flat.shape[0] if batched else 1
-        lengths = lengths_of(source.call, D=width, m=length, n=length, B=rows)
+        sides = {"h": length, "w": length} if grid else {}
+        lengths = lengths_of(source.call, D=width, m=length, n=length, B=rows, **sides)
         arrays = {
             given.name: _places(given, flat, (*here, *coordinates), lengths)
             if given is placed
             else torch.zeros(given.shape(lengths), device=at.device)
             for given in source.call.arrays
         }
-        back = program.run(arrays, lengths)
+        back = run(arrays, lengths)
 
         def table(one: Argument) -> Tensor:
             number = source.names.index(one.name)
             result = results[number]
             key = result.name or [*back][number]
             axes = result.axes or ()
+            if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
+                same: Tensor = back[key]
+                return same  # at every position
+            ends = [str(PAIR)] if role(one) in BOTH else []
+            if grid:
+                rest = tuple(c for c in labels(axes) if c not in ("h", "w", "B", *ends))
+                rest += tuple(c for c in ends if c in labels(axes))
+                found = read_back(back[key], axes, ("B", "h", "w", *rest), lengths)[0]
+                return found[at[..., 0].long(), at[..., 1].long()]
             if placed is None:
                 row = next((c for c in labels(axes) if c in ("m", "n")), "m")
-                rest = tuple(c for c in labels(axes) if c not in (row, "B"))
+                rest = tuple(c for c in labels(axes) if c not in (row, "B", *ends))
+                rest += tuple(c for c in ends if c in labels(axes))
                 found = read_back(back[key], axes, ("B", row, *rest), lengths)[0]
                 found = found[at.flatten().long()]
                 return found.reshape(*at.shape, *found.shape[1:])
-            rest = tuple(c for c in labels(axes) if c not in here)
+            rest = tuple(c for c in labels(axes) if c not in (*here, *ends))
+            rest += tuple(c for c in ends if c in labels(axes))
             found = read_back(back[key], axes, (*here, *rest), lengths)
             if ahead < len(here):
                 return found[0]
@@ -190,6 +231,15 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
         return {one.name: table(one) for one in those}
 
     return made
+
+
+def of_grid(call: Signature) -> bool:
+    """Whether tables are made for a grid of h rows and w columns, and of no positions.
+
+    >>> of_grid(parse("h = h, w = w -> (h w) D"))
+    True
+    """
+    return {"h", "w"} <= set(call.letters) and not any(role(one) in PLACES for one in call.arrays)
 
 
 def _places(one: Argument, at: Tensor, here: tuple[str, ...], lengths: Mapping[str, int]) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .layout import labels, laid_out
-from .masks import is_mask, renamed
+from .masks import by_letters, is_mask, renamed
 from .roles import TURNED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
@@ -34,7 +34,9 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
     """
     whole = whole_of(signature)
     if whole != TOKENS:
-        signature = _changed(signature, lambda axis: TOKENS if axis == whole else axis)
+        told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
+        own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
+        signature = own if whole.letters else _queried(own, signature)
     turned = [one for one in signature.arrays if role(one) in TURNED]
     if not any("r" in one.letters for one in turned):
         return signature, ""
@@ -44,6 +46,15 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
     context = next(c for c in "mst" if c not in signature.letters)
     aside = _changed(signature, lambda axis: renamed(axis, "n", context))
     return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+
+
+def _queried(changed: Signature, told: Signature) -> Signature:
+    """With r for the queries of a mask that was written with numbers, and hides no later keys."""
+    pairs = zip(changed.arguments, told.arguments, strict=True)
+    return replace(changed, arguments=tuple(
+        replace(new, axes=by_letters(new.axes or ())) if is_mask(new) and new != old else new
+        for new, old in pairs
+    ))  # fmt: skip
 
 
 def _changed(
@@ -77,6 +88,12 @@ def whole_of(signature: Signature) -> Axis:
         for axis in one.axes or () if role(one) in TURNED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
+    for one in signature.arrays:
+        axes = one.axes or ()
+        if role(one) in TURNED and {"E", "D"} & set(one.letters) and "n" not in one.letters:
+            numbers = [axis for axis in axes if not axis.letters and axis.size({}) > 1]
+            if len(numbers) == 1 and "r" not in one.letters and len(axes) < 4:
+                return numbers[0]
     return TOKENS
 
 

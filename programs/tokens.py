@@ -103,7 +103,15 @@ class OnTokens:
     @cached_property
     def feature(self) -> str:
         """The letter of its features."""
-        return next(c for c in self.tokens.letters if c not in "Bnhw")
+        letters = self.tokens.letters
+        return "E" if "E" in letters else next(c for c in letters if c not in "Bnhw")
+
+    @cached_property
+    def repeated(self) -> tuple[str, ...]:
+        """The letters of axes along which the tokens are repeated, such as that of windows."""
+        if self.feature != "E":
+            return ()
+        return tuple(c for c in self.tokens.letters if c not in "BnhwE")
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
@@ -142,11 +150,30 @@ class OnTokens:
 
     @cached_property
     def turning(self) -> Turning | None:
-        """Positions, and tables made of them."""
+        """Positions, and tables made of them.
+
+        Of tables made here it is the one under which a shift of all positions does nothing.
+        """
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
-        told, table = next(tables(self.code, self.line, self.rotated))
-        return Turning(self.code, self.line, told, table, self.rotated)
+        ways = [
+            Turning(self.code, self.line, told, table, self.rotated)
+            for told, table in tables(self.code, self.line, self.rotated)
+        ]
+        return next(filter(self._relative, ways if len(ways) > 1 else ()), ways[0])
+
+    def _relative(self, way: Turning) -> bool:
+        """Whether, with these tables, a shift of all positions does nothing."""
+        on = OnTokens(self.code.again(), self.signature, self.options)
+        vars(on)["turning"] = way
+        for width in widths_of_tokens(self.code):
+            x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
+            try:
+                here, there = (on.run(x, past=past)[0] for past in (0, 5))
+            except Exception:  # noqa: BLE001 (of another width the code may raise anything)
+                continue
+            return torch.allclose(here, there, rtol=1e-3, atol=1e-4)
+        return False
 
     @cached_property
     def rotated(self) -> int:
@@ -183,7 +210,9 @@ class OnTokens:
         last = next((c for c in reversed(labels(axes)) if c not in here), self.feature)
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
-        out = read_back(out, axes, (*here, last), lengths)
+        beside = tuple(c for c in labels(axes) if c in self.repeated and c not in here)
+        out = read_back(out, axes, (*beside, *here, last), lengths)
+        out = out[(0,) * len(beside)]  # all are the same tokens
         out = out.reshape(x.shape[0], -1, out.shape[-1])
         if self.pooled:  # what all the rows say in one, of each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
@@ -202,7 +231,8 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """What the code is called with, and every length."""
-        x = x.repeat(1, times(self.whole, x.shape[1]), 1) if self.whole != TOKENS else x
+        if self.whole != TOKENS:
+            x = self._as_many(x)
         rows, count, width = x.shape
         lengths = lengths_of(
             self.line, B=rows, n=count, r=count, p=past, **{self.feature: width}
@@ -231,11 +261,28 @@ class OnTokens:
             arrays |= self._placed(self.turning, past, lengths, x)
         return arrays, lengths
 
+    def _as_many(self, x: Tensor) -> Tensor:
+        """As many tokens as the code takes: zeros behind, where that is one number, else again."""
+        if self.whole.letters:
+            return x.repeat(1, times(self.whole, x.shape[1]), 1)
+        behind = self.whole.size({}) - x.shape[1]
+        if behind < 0:
+            raise SignatureError(
+                f"wanted at most {self.whole} tokens, of code for no other length, got {x.shape[1]}"
+            )
+        return torch.cat((x, x.new_zeros(x.shape[0], behind, x.shape[2])), 1)
+
     def _other(
         self, one: Argument, here: tuple[str, ...], lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
         """The same tokens again; or a context of another length, drawn here once and for all."""
         alike = set(one.letters) == set(self.tokens.letters)
+        if role(one) == "constant":
+            shape = one.shape(lengths)
+            alone = [set(axis.letters) <= {self.feature} for axis in one.axes or ()]
+            own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
+            steps = torch.arange(prod(own), dtype=torch.float64, device=x.device) * GOLDEN
+            return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
         if role(one) in TURNED and alike:
             return laid_out(x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
@@ -245,7 +292,7 @@ class OnTokens:
             return (2 * steps.frac() - 1).reshape(shape).to(x).expand(one.shape(lengths))
         raise SignatureError(
             f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
-            f"add behind its axes, in {self.signature}"
+            f"add, constant behind its axes, in {self.signature}"
         )
 
     def _placed(
@@ -293,7 +340,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
     if on.whole != TOKENS:
-        told += [f"T tokens are repeated until they are {on.whole}"]
+        told += [f"T tokens are repeated until they are {on.whole}" if on.whole.letters
+                 else f"T tokens stand first of {on.whole}, with zeros behind"]  # fmt: skip
+    same = [one.name for one in on.line.arrays if role(one) == "constant"]
+    told += [f"{one} is the same for each row, token and pair" for one in same]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     declared = (
         DeclaredAttention(

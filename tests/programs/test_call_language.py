@@ -1,0 +1,276 @@
+"""What one line of the language says of code that takes more than tokens, or in other axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.grammar import parse
+from attnproof.programs.signature import SignatureError
+from attnproof.programs.spelling import in_letters
+from attnproof.programs.subject import subject_of
+from attnproof.programs.subjects import Attention, Bias, Mask, Rotary
+from tests.programs.test_calls import angles_of, halves, neighbours
+
+WIDTH = 8
+
+
+def table(n: int, width: int = WIDTH) -> Tensor:
+    return torch.cat(2 * (angles_of(torch.arange(n), width),), -1)
+
+
+def by_one_array(x: Tensor, sinu_pos: Tensor) -> Tensor:
+    sin, cos = sinu_pos.chunk(2, -1)
+    return x * torch.cat((cos, cos), -1) + halves(x) * torch.cat((sin, sin), -1)
+
+
+def by_pair(freqs: Tensor, t: Tensor) -> Tensor:
+    return neighbours(t, freqs[0], freqs[1])
+
+
+def with_scale(x: Tensor, freqs: Tensor, scale: Tensor) -> Tensor:
+    return (x * freqs.cos() + halves(x) * freqs.sin()) * scale[..., None, None]
+
+
+class OfLength(nn.Module):
+    """Angles of one length and width, kept after the first call, and a scale beside them."""
+
+    def __init__(self, dim: int, width: int) -> None:
+        super().__init__()
+        self.dim, self.width = dim, width
+        self.kept: Tensor | None = None
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        if self.kept is None:
+            self.kept = table(self.width, self.dim)
+        return self.kept, torch.ones(1)
+
+
+def rotated(t: Tensor, pos: Tensor) -> Tensor:
+    return t * pos.cos() + halves(t) * pos.sin()
+
+
+class OfGrid(nn.Module):
+    """Cosines and sines of the places of a grid, half of the channels for each side."""
+
+    def forward(self, h: int, w: int) -> tuple[Tensor, Tensor]:
+        rows, columns = (table(n, WIDTH // 2)[:, : WIDTH // 4] for n in (h, w))
+        found = torch.cat((rows[:, None].expand(h, w, -1), columns.expand(h, w, -1)), -1)
+        return found.reshape(h * w, -1).cos(), found.reshape(h * w, -1).sin()
+
+
+def by_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
+
+
+def in_groups(x: Tensor, seq_id: Tensor) -> Tensor:
+    assert x.ndim == 5
+    assert x.shape[1] in (1, 2)
+    return rotated(x, torch.cat(2 * (angles_of(seq_id, x.shape[-1]),), -1))
+
+
+OF_LENGTH = (
+    "-> pos: n D, _; then rotated(t: B H n D, pos: n D angles -> t); built with dim = D, width = n"
+)
+OF_GRID = (
+    "h = h, w = w -> cos: (h w) D/2, sin: (h w) D/2; "
+    "then by_pairs(x: B H (h w) D, cos: (h w) D/2, sin: (h w) D/2 -> x)"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        (by_one_array, "x: B H n D, sinu_pos: n D -> x"),
+        (by_one_array, "x: B H n D, sinu_pos: 1 n D sin_cos -> x"),
+        (by_pair, "freqs: 2 n D, t: B H n D -> t"),
+        (with_scale, "x: B H n D, freqs: n D angles, scale: 1 -> x"),
+        (in_groups, "x: B G H n D, seq_id: B 1 1 n positions -> x"),
+        (in_groups, "x: B 2 2 n 16, seq_id: B 1 1 n positions -> x"),
+        (OfLength, OF_LENGTH),
+        (OfGrid, OF_GRID),
+    ],
+)  # fmt: skip
+def test_tables_in_any_form_rotate_by_offsets(code: Any, call: str) -> None:
+    found = subject_of(code, call)
+    assert isinstance(found, Rotary)
+    heads = 4 if code is in_groups else 2
+    q, k = torch.randn(2, 1, heads, 1, found.width, generator=torch.Generator().manual_seed(0))
+
+    def score(i: int, j: int) -> Tensor:
+        at = torch.tensor([[[i, 2]]]), torch.tensor([[[j, 1]]])
+        first, second = at if found.axes else (at[0][..., 0], at[1][..., 0])
+        return (found.turn(q, first) * found.turn_key(k, second)).sum(-1)
+
+    assert torch.allclose(score(5, 2), score(9, 6), atol=1e-4)
+    assert not torch.allclose(score(5, 2), score(9, 2), atol=1e-3)
+    start = torch.zeros(1, 1, *([2] if found.axes else []), dtype=torch.long)
+    assert torch.allclose(found.turn(q, start), q, atol=1e-6)
+
+
+def test_sines_where_cosines_are_wanted_do_not_start_as_they_are() -> None:
+    found = subject_of(by_one_array, "x: B H n D, sinu_pos: n D cos_sin -> x")
+    assert isinstance(found, Rotary)
+    x = torch.randn(1, 2, 1, found.width)
+    assert not torch.allclose(found.turn(x, torch.zeros(1, 1, dtype=torch.long)), x, atol=1e-2)
+
+
+def test_what_an_array_beside_vectors_is_must_be_said() -> None:
+    def code(x: Tensor, at: Tensor, more: Tensor) -> Tensor:
+        return rotated(x, at[:, None] * more)
+
+    with pytest.raises(SignatureError, match="wanted what more is"):
+        subject_of(code, "x: B H n D, at: n positions, more: n D -> x", "rotary")
+
+
+class Windows(nn.Module):
+    """Attention in windows of 9, which a mask of windows (W, 9, 9) is added to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(16, 16)
+        self.bias = nn.Parameter(torch.randn(9, 9))
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        assert x.shape[1] == 9
+        scores = x @ x.mT / 4 + self.bias
+        if mask is not None:
+            scores = (scores.reshape(-1, *mask.shape) + mask).flatten(0, 1)
+        out: Tensor = self.out(scores.softmax(-1) @ x)
+        return out
+
+
+def test_tokens_of_one_number_stand_first_of_these() -> None:
+    code = Windows()
+    told = subject_of(code, "x: B 9 E, mask = None -> B 9 E", "attention")
+    windows = subject_of(code, "x: (B W) 9 E, mask: W 9 9 add -> (B W) 9 E", "attention")
+    assert isinstance(told, Attention)
+    assert isinstance(windows, Attention)
+    assert told.layer is not None
+    assert windows.layer is not None
+    x = torch.randn(2, 5, 16)
+    with torch.no_grad():
+        out = told.layer(x)
+        assert out.shape == x.shape
+        assert torch.allclose(windows.layer(x), out, atol=1e-5)
+        assert "stand first of 9" in told.adapted
+        with pytest.raises(SignatureError, match="at most 9 tokens"):
+            told.layer(torch.randn(1, 10, 16))
+
+
+class OfPairs(nn.Module):
+    """Attention of which scores have a bias by pairs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by = nn.Linear(4, 1)
+
+    def forward(self, s: Tensor, z: Tensor, mask: Tensor) -> Tensor:
+        scores: Tensor = s @ s.mT + self.by(z)[..., 0]
+        return scores.masked_fill(mask[:, None] == 0, -1e6).softmax(-1) @ s
+
+
+def test_pairs_beside_tokens_are_the_same_for_each() -> None:
+    found = subject_of(OfPairs, "s: B n E, z: B n n 4, mask: B n ones -> B n E")
+    assert isinstance(found, Attention)
+    assert found.layer is not None
+    x, order = torch.randn(1, 5, 16), torch.tensor([3, 1, 4, 0, 2])
+    with torch.no_grad():
+        assert torch.allclose(found.layer(x)[:, order], found.layer(x[:, order]), atol=1e-5)
+    with pytest.raises(SignatureError, match="wanted what z is"):
+        subject_of(OfPairs, "s: B n E, z: B n 4, mask: B n ones -> B n E")
+
+
+class HandsOn(nn.Module):
+    """A layer that takes a context."""
+
+    def forward(self, x: Tensor, context: Tensor | None = None, mask: Any = None) -> Tensor:
+        context = x if context is None else context
+        scores = x @ context.mT
+        if mask is not None:
+            scores = scores.masked_fill(~mask[:, None], -1e9)
+        return scores.softmax(-1) @ context
+
+
+class Alone(HandsOn):
+    """The same, which hands on all that it is given."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return super().forward(*args, **kwargs)
+
+
+def test_what_a_method_hands_on_is_what_the_class_above_takes() -> None:
+    found = subject_of(Alone(), "x: B n E, mask: B n keep -> B n E", embed=16)
+    assert isinstance(found, Attention)
+    assert found.hide is not None
+    x = torch.randn(1, 3, 16)
+    hidden = found.hide(x, torch.tensor([[True, True, False]]))[:, :2]
+    assert found.layer is not None
+    assert torch.allclose(hidden, found.layer(x[:, :2]), atol=1e-6)
+    across = subject_of(Alone(), "x: B r E, context: B n E -> B r E", "attention", embed=16)
+    assert across.given["context"]
+    with pytest.raises(SignatureError, match="argument 'more'"):
+        subject_of(Alone(), "x: B n E, more = 1 -> B n E")
+
+
+def by_documents(sample_id: Tensor, time_id: Tensor) -> Tensor:
+    same = sample_id[:, :, None] == sample_id[:, None]
+    return same & (time_id[:, :, None] >= time_id[:, None])
+
+
+def slopes(query_id: Tensor, kv_id: Tensor) -> Tensor:
+    off = kv_id[:, None, None, None] - query_id[:, None, None, :, None]
+    return off * torch.tensor([0.5, 0.25, 0.125, 0.0625]).view(2, 2, 1, 1)
+
+
+def of_lengths(lengths: Tensor, max_len: int) -> Tensor:
+    return torch.arange(max_len) < lengths[:, None]
+
+
+def of_windows(dims: tuple[int, int]) -> Tensor:
+    at = torch.arange(dims[0] * dims[1])
+    return torch.where(at[:, None] // 2 == at // 2, 0.0, -100.0)[None].expand(3, 4, 4)
+
+
+def test_ids_are_of_one_document_and_positions_run() -> None:
+    found = subject_of(by_documents, "sample_id: B n ids, time_id: B n positions -> B n n keep")
+    assert isinstance(found, Mask)
+    assert torch.equal(found.mask(4, 4), torch.ones(4, 4).tril().bool())
+    assert torch.equal(found.mask(2, 4), torch.ones(4, 4).tril().bool()[2:])
+
+
+def test_biases_of_heads_on_two_axes_are_of_all_heads() -> None:
+    call = "query_id: B r positions, kv_id: B n positions -> B G H r n"
+    for one in (call, call.replace("G H", "2 2")):
+        found = subject_of(slopes, one)
+        assert isinstance(found, Bias)
+        assert found.bias is not None
+        assert found.heads == 4
+        assert torch.equal(found.bias(1, 3)[1, 0], torch.tensor([-0.5, -0.25, 0.0]))
+
+
+def test_rows_of_full_length_show_all() -> None:
+    found = subject_of(of_lengths, "lengths: B lengths, max_len = n -> B n keep")
+    assert isinstance(found, Mask)
+    assert bool(found.mask(2, 5).all())
+
+
+def test_a_mask_of_one_number_of_tokens_is_read_as_far_as_it_goes() -> None:
+    found = subject_of(of_windows, "dims = (2, 2) -> 3 4 4 add")
+    assert isinstance(found, Mask)
+    assert found.mask(3, 3).tolist() == [[0.0, 0.0, -100.0], [0.0, 0.0, -100.0], [-100, -100, 0]]
+    with pytest.raises(SignatureError, match="at most 4 keys"):
+        found.mask(5, 5)
+
+
+def test_two_axes_of_heads_are_written_as_they_are_read() -> None:
+    assert str(parse("q: B G H n D -> q")) == "q: B G H n D -> q"
+    call, sizes = in_letters(parse("x: B 3 n 16 -> x"))
+    assert str(call) == "x: B H n D -> x"
+    assert sizes == {"heads": 3, "width": 16}
+    told = parse("x: B n (2 n) E -> x")
+    assert in_letters(told) == (told, {})
