@@ -30,7 +30,9 @@ Number = float | Literal["non-finite"]
 class Record(BaseModel):
     """The base of every record."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )
 
 
 class Formula(Record):

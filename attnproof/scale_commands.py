@@ -11,7 +11,6 @@ from .bars import bar
 from .headed import headed
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtype, JsonFile, Seed
-from .symbolic.faults import fault_of
 from .usage import UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
@@ -147,6 +146,7 @@ def _found(
     """What every way found, with a line of progress; the ways that were left out, and why."""
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.ways import WAYS, check_at_scale, chosen_ways
+    from .symbolic.faults import fault_of
 
     require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")
     wanted = [(call, way) for call in calls for way in ways or chosen_ways(call)]

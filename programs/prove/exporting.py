@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
+import torch._dynamo.config as dynamo_config
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
@@ -176,7 +178,7 @@ def _traced(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
     try:
-        with warnings.catch_warnings(), _Quiet(), torch.no_grad():
+        with warnings.catch_warnings(), _Quiet(), _uncached(), torch.no_grad():
             warnings.simplefilter("ignore")
             fast = torch.backends.mha.get_fastpath_enabled()
             torch.backends.mha.set_fastpath_enabled(False)
@@ -191,6 +193,15 @@ def _traced(
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     return program, frozenset(storages_of_trained(call, inputs)), literals
+
+
+def _uncached() -> AbstractContextManager[Any]:
+    """Tracing that keeps no results of operations.
+
+    With symbolic lengths more time goes into keeping them than they save.
+    """
+    patched: AbstractContextManager[Any] = dynamo_config.patch(fake_tensor_cache_enabled=False)
+    return patched
 
 
 def _is_read(program: ExportedProgram) -> bool:

@@ -10,12 +10,12 @@ numbers, with gradients wanted and without, call after call.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from time import perf_counter, process_time
 
 import torch
 from torch import Tensor
@@ -25,19 +25,23 @@ from .guards import met
 from .parts import letters_of
 from .source_numbers import lengths_of_interest, numbers_in
 from .stating import Graph
+from .work import work_of
 
 __all__ = ["Gate", "gate"]
 
 Lengths = Mapping[str, int]
 Results = tuple[Tensor, ...]
 SMALL, LONG, LONGEST = 6, 1100, 1 << 14
+CUTS = (65, 257)  # where lengths are no more small, or middling
 NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
-SECONDS = 0.6  # for the lengths of which nothing is said in the source
-SOURCE_SECONDS = 1.2  # for those that are
-SLOW = 0.5  # no call is made that is expected to take longer
+# Work, as it is counted in work.py: a million takes one to two milliseconds.
+WORK = 400_000_000  # for the lengths of which nothing is said in the source
+SOURCE_WORK = 200_000_000  # for those that are
+MOST_WORK = 100_000_000  # of one call
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
 STEP = 2.0**-22
+POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
 
 
 @dataclass
@@ -55,7 +59,7 @@ class Gate:
 
 @dataclass
 class _Run:
-    """One graph and its code, and the time that a call of either takes.
+    """One graph and its code, and how much work a call of either is.
 
     ``code`` and ``compiled`` give all results of one call, which are compared each.
     """
@@ -65,8 +69,13 @@ class _Run:
     code: Callable[..., Results]
     compiled: Callable[..., Results]
     found: Gate = field(default_factory=Gate)
-    slowest: dict[str, float] = field(default_factory=dict)  # seconds for each letter's largest
-    largest: dict[str, int] = field(default_factory=dict)
+    done: int = 0  # work
+
+    def __post_init__(self) -> None:
+        self.work = work_of(self.graph.exported)
+        ranges = self.graph.exported.program.range_constraints
+        self.longest = {str(s): int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
+        self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0))
 
     def shape(self, place: int, at: Lengths) -> tuple[int, ...]:
         """The shape of an input at these lengths."""
@@ -80,7 +89,7 @@ class _Run:
         for place, like in enumerate(self.graph.call.inputs):
             shape = self.shape(place, at)
             if like.is_floating_point():
-                x = torch.randn(shape, generator=generator)
+                x = self.numbers(shape, count + place)
                 size = VALUES[1 + count % 3 % 2] if scale is None else scale
                 made.append((x * size).to(like.dtype))
             elif count % 2 and len(shape) == 2:
@@ -91,42 +100,41 @@ class _Run:
                 made.append(torch.randint(0, most, shape, generator=generator, dtype=like.dtype))
         return tuple(made)
 
+    def numbers(self, shape: tuple[int, ...], salt: int) -> Tensor:
+        """Random numbers that were drawn once, from another one on each time."""
+        first, count = salt * STEPS % POOL, math.prod(shape)
+        if first + count <= POOL:
+            return self.pool[first : first + count].view(shape)
+        return self.pool[(torch.arange(count) + first) % POOL].view(shape)
+
     def allowed(self, at: Lengths) -> bool:
         """Whether the graph is the code's at these lengths, 1 for what it takes for 2 or more."""
-        known = {s: at[letter] for s, letter in self.letters.items()}
-        ranges = self.graph.exported.program.range_constraints
-        if any(known[str(s)] > r.upper for s, r in ranges.items() if str(s) in known):
+        known = self.known(at)
+        if any(known[s] > most for s, most in self.longest.items() if s in known):
             return False
         return met(self.graph.exported.conditions, known)
 
-    def takes(self, at: Lengths) -> float:
-        """About how long a call of these lengths takes, as those before it did."""
-        return max((seconds * max(1.0, at[letter] / self.largest[letter]) ** 2
-                    for letter, seconds in self.slowest.items()), default=0.0)  # fmt: skip
+    def known(self, at: Lengths) -> dict[str, int]:
+        """Lengths by their names in the graph."""
+        return {s: at[letter] for s, letter in self.letters.items()}
 
     def look(self, at: Lengths, count: int, inputs: tuple[Tensor, ...] | None = None) -> bool:
         """Whether the code gives what the graph gives; counts and keeps where not."""
-        if not self.allowed(at) or self.takes(at) > SLOW:
+        work = self.work(self.known(at))
+        if work > MOST_WORK or not self.allowed(at):
             return True
         given = self.inputs(at, count) if inputs is None else inputs
-        start = perf_counter()
+        self.done += work
         want = self._graph(given)
         if want is None:
             return True
         got = self.of_code(given, count)
         self.found.tried += 1
-        self._timed(at, perf_counter() - start)
         if got is None:
             if self.found.raises is None and min(at.values(), default=2) > 1:
                 self.found.raises = dict(at)
             return True
         return _alike(got, want, self.graph.exported.operations)
-
-    def _timed(self, at: Lengths, seconds: float) -> None:
-        for letter, n in at.items():
-            if n >= self.largest.get(letter, 0):
-                self.largest[letter] = n
-                self.slowest[letter] = seconds
 
     def _graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
         try:
@@ -187,12 +195,12 @@ def _first_unlike(run: _Run, letters: list[str], numbers: Sequence[int], seed: i
             run.found.unlike.append(dict(at))
             return True
     memory = _memory()
-    for planned, seconds in ((_small(letters), SOURCE_SECONDS),
-                             (_of_source(letters, numbers), SOURCE_SECONDS),
-                             (_all(letters, seed), SECONDS)):  # fmt: skip
-        start = process_time()
+    for planned, work in ((_small(letters), SOURCE_WORK),
+                          (_of_source(letters, numbers), SOURCE_WORK),
+                          (_all(letters, seed), WORK)):  # fmt: skip
+        most = run.done + work
         for at in planned:
-            if process_time() - start > seconds or _memory() - memory > MEMORY:
+            if run.done > most or _memory() - memory > MEMORY:
                 break
             if not run.look(at, next(count)):
                 run.found.unlike.append(_smaller(run, at, count))
@@ -259,11 +267,12 @@ def _tokens_first(letters: list[str]) -> list[str]:
 
 
 def _all(letters: list[str], seed: int) -> Iterator[Lengths]:
-    """All lengths up to a bound, in any order, beside few of the others; then ever longer ones."""
-    orders = {letter: list(range(1, LONG + 1)) for letter in letters}
+    """All lengths up to a bound, in any order, beside few of the others; then ever longer ones.
+
+    Of three, one is small, one middling and one large, as long as there are such.
+    """
     drawn = random.Random(seed)
-    for order in orders.values():
-        drawn.shuffle(order)
+    orders = {letter: _mixed(drawn) for letter in letters}
     for k in range(LONG):
         for letter in _tokens_first(letters):
             if letter in "nr" or k % 4 == 0:
@@ -272,6 +281,13 @@ def _all(letters: list[str], seed: int) -> Iterator[Lengths]:
     for power in range(11, 15):
         for letter in _tokens_first(letters):
             yield {**dict.fromkeys(letters, 1), letter: (1 << power) + 1}
+
+
+def _mixed(drawn: random.Random) -> list[int]:
+    """Each number up to LONG once, from three ranges in turn, of each in any order."""
+    parts = [drawn.sample(part, len(part)) for part in map(range, (1, *CUTS), (*CUTS, LONG + 1))]
+    turns = itertools.zip_longest(*parts)
+    return [n for turn in turns for n in turn if n is not None]
 
 
 def _smaller(run: _Run, at: Lengths, count: Iterator[int]) -> dict[str, int]:

@@ -7,9 +7,11 @@ has to meet the conditions.
 
 from __future__ import annotations
 
+import operator
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -20,7 +22,8 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
-__all__ = ["Binding", "alike", "conditions_of", "meets", "met", "possible", "ranges_told", "told"]
+__all__ = ["Binding", "alike", "compiled", "conditions_of", "meets", "met", "possible",
+           "ranges_told", "told"]  # fmt: skip
 
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
@@ -111,6 +114,8 @@ def _symbol(term: Term) -> Any:
 
 
 SIGNS = {"Unequality": "≠", "Equality": "=", "LessThan": "≤", "GreaterThan": "≥"}
+DIVISIONS = {"FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv,
+             "PythonMod": operator.mod}  # fmt: skip
 CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
 
 
@@ -155,7 +160,29 @@ def meets(
 
 def met(conditions: Sequence[Any], lengths: Mapping[str, int]) -> bool:
     """Whether lengths, by the names that a graph has for them, meet its conditions."""
-    return all(
-        condition.subs({s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths})
-        == sympy.true for condition in conditions
-    )
+    for condition in conditions:
+        names, test = compiled(condition)
+        try:
+            holds = test(*(lengths[name] for name in names))
+        except (KeyError, NameError, TypeError):  # a length that is not known, or a function
+            known = {s: lengths[str(s)] for s in condition.free_symbols if str(s) in lengths}
+            holds = condition.subs(known)
+        if holds not in (True, sympy.true):
+            return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def compiled(expression: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
+    """An expression of sympy as a function of Python's numbers, and the names of its lengths.
+
+    The function raises NameError for what Python has no word for.
+
+    >>> n = sympy.Symbol("n", integer=True)
+    >>> names, test = compiled(sympy.Ne(sympy.Mod(n, 7), 0))
+    >>> names, test(14), test(15)
+    (('n',), False, True)
+    """
+    symbols = sorted(expression.free_symbols, key=str)
+    made: Callable[..., Any] = sympy.lambdify(symbols, expression, [DIVISIONS, "math"])
+    return tuple(map(str, symbols)), made

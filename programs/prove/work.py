@@ -1,0 +1,69 @@
+"""How much work a call of a graph is, at lengths that were not run: a count, and no time.
+
+What is tried of some code must not depend on what else the machine is doing.  So a budget is a
+number of entries that operations write, and not of seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import sympy
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from .exporting import Exported
+from .guards import compiled
+
+__all__ = ["CALL", "OVERHEAD", "work_of"]
+
+CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
+UNKNOWN = 16  # of a length that is known from the numbers alone
+aten = torch.ops.aten
+PRODUCTS = frozenset((aten.matmul, aten.mm, aten.bmm, aten.linear))
+
+
+def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
+    """The work of a call as a function of the lengths, by their names in the graph.
+
+    CALL + Σ over all operations of OVERHEAD and the entries that it writes; those of a product of
+    matrices, and of attention, count once for each entry that is summed.
+
+    >>> from attnproof.programs.prove.exporting import exported
+    >>> twice = exported(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),))
+    >>> work_of(twice)({str(twice.shapes[0][1]): 1000}) - CALL - OVERHEAD
+    2000
+    """
+    operations = [node for node in graph.nodes if node.op == "call_function"]
+    total = sympy.Add(*(_written(node) for node in operations))
+    names, entries = compiled(total)
+
+    def work(at: Mapping[str, int]) -> int:
+        known = (at.get(name, UNKNOWN) for name in names)
+        return CALL + OVERHEAD * len(operations) + int(entries(*known))
+
+    return work
+
+
+def _written(node: Node) -> Any:
+    """The entries that an operation writes, each times what is summed for it."""
+    value = node.meta.get("val")
+    written = sum(_entries(x) for x in (value if isinstance(value, (tuple, list)) else (value,)))
+    if node.target is aten.scaled_dot_product_attention.default:
+        q, k = (node.args[n].meta["val"] for n in (0, 1))  # type: ignore[union-attr]
+        return _entries(q) * _of(k.shape[-2])
+    if getattr(node.target, "overloadpacket", None) in PRODUCTS:
+        return written * _of(node.args[0].meta["val"].shape[-1])  # type: ignore[union-attr]
+    return written
+
+
+def _entries(x: Any) -> Any:
+    return prod(map(_of, x.shape)) if isinstance(x, Tensor) else 0
+
+
+def _of(length: Any) -> Any:
+    """A length for sympy."""
+    return length.node.expr if isinstance(length, torch.SymInt) else length
