@@ -31,6 +31,8 @@ LACKS = {
     "conversion-keeps-scores": (
         "convert", "no code was given that converts projections to another layout",
     ),
+    "weights-as-shown": ("weights", "the code returns no weights of each head"),
+    "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
     "alignment": ("attend", "the code takes tokens: queries are as many as keys"),
     "step-by-step": ("step", "the code keeps no cache"),

@@ -84,6 +84,14 @@ class OnHeads:
                 return one.name or str(k), axes
         return None
 
+    @property
+    def shows_each_head(self) -> bool:
+        """Whether it returns weights, and not their mean over several heads."""
+        if self.shown is None:
+            return False
+        letters = {c for axis in self.shown[1] for c in axis.letters}
+        return "H" in letters or "H" not in self.three[0].letters
+
     @cached_property
     def first(self) -> str:
         """The name of the result."""
@@ -219,7 +227,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         dropout=dropout_of(code.module),
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
-        weights=on.weights if on.shown is not None else None,
+        weights=on.weights if on.shows_each_head else None,
         given=masks_given(code, on.masks),
         true_hides=mask is not None and role(mask) == "hide",
     )

@@ -41,7 +41,8 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(_sees_ahead, subject)
     if formula.id == "alignment" and formula.call == "attend":
         return _not_at_the_end(declared)
-    if formula.id == "mask-adds":
+    ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
+    if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
     if formula.floats:
         return ""

@@ -20,15 +20,11 @@ from ..asked import declared_of
 from ..influence import sees
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .asked import channel_order, plain_of
-from .readings import drops, pulled, reached, trained, weighs
+from .readings import NotAsked, drops, pulled, reached, trained, undropped, weighs
 
 __all__ = ["REFUSALS", "Hand", "NotAsked", "calls_of"]
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
-
-
-class NotAsked(Exception):
-    """The law is not asked of this code; the text says why."""
 
 
 def _same(x: Any) -> Any:
@@ -133,6 +129,8 @@ def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, A
     found: dict[str, Any] = {f"{name}_pulled": hand.call("pulled", pulled(code, "the layer", 1))}
     if drops(subject):
         found[f"{name}_trained"] = hand.call(name, trained(subject, code))
+    if subject.module is not None:
+        found[f"{name}_undropped"] = hand.call(name, undropped(subject, code))
     if paths:
         found[f"{name}_paths"] = [hand.call(name, path) for path in paths]
     return found
@@ -201,15 +199,16 @@ def _with_masks(
     hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
     found: dict[str, Any] = {}
     forms = {
-        "bool": lambda seen: seen,
+        "bool": lambda seen: seen,  # or numbers, as they are
         "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
     }
     if subject.masks:
         found["attend_masked"] = [_under(call, forms[name]) for name in subject.masks]
     if "float" in subject.masks:
-        found |= {"attend_added": call, "attend_lowered": _under(call, forms["float"])}
+        found |= {"attend_added": _under(call, forms["bool"]),
+                  "attend_lowered": _under(call, forms["float"])}  # fmt: skip
     if "bool" in subject.masks:
-        found |= {"attend_keeping": call,
+        found |= {"attend_keeping": _under(call, forms["bool"]),
                   "weighs": hand.call("weighs", weighs(attend, anywhere=False))}  # fmt: skip
     return found
 
@@ -226,6 +225,10 @@ def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> d
     }
     if drops(subject):
         found["attend_trained"] = hand.call("attend", trained(subject, plain))
+    if subject.module is not None:
+        found["attend_undropped"] = hand.call("attend", undropped(subject, plain))
+    if subject.weights is not None:
+        found["weights"] = hand.call("attend", subject.weights)
     return found
 
 

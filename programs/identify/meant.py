@@ -17,6 +17,9 @@ from .softmax import DECLARE, no_order
 __all__ = ["meant_otherwise"]
 
 KEYS = 8
+SCORES = ("what is returned beside the output is not what multiplies the values, and its rows do "
+          "not add up to 1: scores may be meant")  # fmt: skip
+NEAR_ONE = 1e-2  # far above what short formats leave of a sum of weights, far below scores
 
 
 def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
@@ -28,6 +31,8 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
         declared = declared_of(subject)
         told = "some query does not see its own key; declare the mask to have it compared"
         return "" if declared.causal is not None or declared.window else told
+    if law == "weights-as-shown":
+        return _of_scores(subject, draw)
     if law not in IN_ORDER:
         return ""
     known: Any = subject
@@ -35,6 +40,14 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
     if law == "permutation" and call is not None:
         return _tokens(known, call, draw, floor)
     return no_order(known, draw, KEYS)
+
+
+def _of_scores(subject: Any, draw: Draw) -> str:
+    """Whether what is returned beside the output adds up to no one: scores, by their sums."""
+    q = draw.normal(1, subject.heads, KEYS, subject.width or 5, salt=81)
+    k = draw.normal(1, subject.groups, KEYS, subject.width or 5, salt=82)
+    off = (subject.weights(q, k).double().sum(-1) - 1).abs().max()
+    return "" if off < NEAR_ONE else SCORES
 
 
 def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: float) -> str:

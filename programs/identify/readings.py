@@ -19,9 +19,15 @@ from ..influence import changes
 from ..subjects import Attention, Layer
 from .weights import read_weights
 
-__all__ = ["drops", "pulled", "reached", "trained", "weighs"]
+__all__ = ["NotAsked", "drops", "pulled", "reached", "set_dropout", "trained", "undropped",
+           "weighs"]  # fmt: skip
 
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 SCALES = (1.0, 0.1, 0.01)  # of tokens: what is large in one may hide another
+
+
+class NotAsked(Exception):
+    """The law is not asked of this code; the text says why."""
 
 
 def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
@@ -91,7 +97,7 @@ def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., A
 def drops(subject: Attention | Layer) -> bool:
     """Whether training draws at random, and does not mix rows in a normalisation of the batch."""
     found = modules_of(subject)
-    if any(isinstance(m, (nn.BatchNorm1d, nn.BatchNorm2d, nn.SyncBatchNorm)) for m in found):
+    if any(isinstance(m, NORMS) for m in found):
         return False
     dropout = any(isinstance(m, nn.Dropout) and m.p > 0 for m in found)
     return bool(found) and (dropout or getattr(subject, "dropout", 0.0) > 0)
@@ -104,5 +110,37 @@ def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable
         with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             return call(*given)
+
+    return found
+
+
+def set_dropout(subject: Attention | Layer, p: float) -> None:
+    """Dropout of every module that has one; what is set is put back with the arrangement."""
+    for m in modules_of(subject):
+        if isinstance(m, nn.Dropout):
+            m.p = p
+        for name, value in list(m.__dict__.items()):
+            if "drop" in name and isinstance(value, float) and 0 <= value < 1:
+                m.__dict__[name] = p
+
+
+def undropped(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A call in training, with nothing dropped.
+
+    Raises ``NotAsked`` where training is meant to be otherwise: it draws, or it norms a batch.
+    """
+
+    def found(*given: Any) -> Tensor:
+        if any(isinstance(m, NORMS) for m in modules_of(subject)):
+            raise NotAsked("training takes means over the batch, which evaluation has stored")
+        made = []
+        for seed in (0, 1):
+            with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
+                set_dropout(subject, 0.0)
+                torch.manual_seed(seed)
+                made.append(call(*given))
+        if not torch.equal(*made):
+            raise NotAsked("training draws at random without dropout too")
+        return made[0]
 
     return found

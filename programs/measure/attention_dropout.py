@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..arranging import arranged, modules_of
+from ..arranging import arranged
 from ..draw import Draw
 from ..finding import Seen
+from ..identify.readings import set_dropout
 from ..response import gap
 from ..subjects import Attention
 from .base import Outcome, held, not_asked, probe
@@ -34,7 +35,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
         # Code that drops at random draws from the common generator: it is told where to start.
         with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw.seed)
-            _set_dropout(one)
+            set_dropout(one, DROPOUT)
             for b, t in CALLS:
                 first, second = call(b, t), call(b, t)
                 seen = Scene(one, draw).differs(
@@ -68,7 +69,7 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
         with arranged(one, draw.dtype, train=True), torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw.seed)
             if found.skipped:
-                _set_dropout(one)
+                set_dropout(one, DROPOUT)
             one.module.train()
             before, size = next(
                 ((far, size) for size in CALLS if (far := _varies(call, *size))), (0.0, CALLS[0])
@@ -109,16 +110,6 @@ def _with_dropout(subject: Any) -> list[Any]:
         if isinstance(made, type(subject)):
             found.append(made)
     return found
-
-
-def _set_dropout(subject: Any) -> None:
-    """Dropout of every module that has one; what is set is put back with the arrangement."""
-    for m in modules_of(subject):
-        if isinstance(m, nn.Dropout):
-            m.p = DROPOUT
-        for name, value in list(m.__dict__.items()):
-            if "drop" in name and isinstance(value, float) and 0 <= value < 1:
-                m.__dict__[name] = DROPOUT
 
 
 def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:

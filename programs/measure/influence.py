@@ -9,7 +9,7 @@ from ..declared import DeclaredAttention
 from ..subjects import Attention
 from .scene import Scene
 
-__all__ = ["Sizes", "attend_sizes", "inputs", "layer_sizes", "named"]
+__all__ = ["Sizes", "attend_sizes", "inputs", "named"]
 
 Sizes = tuple[int, int, int, int, int, int]  # B, T, S, H, G, D
 
@@ -57,11 +57,6 @@ def named(sizes: tuple[int, ...]) -> dict[str, int]:
     {'B': 1, 'T': 2, 'S': 3, 'H': 4, 'G': 4, 'D': 5}
     """
     return dict(zip("BTSHGD", sizes, strict=True))
-
-
-def layer_sizes(heads: int = 3) -> list[tuple[int, int]]:
-    """(B, T) from small to large, then equal to each other, and tokens as many as heads."""
-    return list(dict.fromkeys([(1, 3), (3, 6), (5, 5), (2, max(2, min(heads, 12)))]))
 
 
 def inputs(scene: Scene, sizes: Sizes, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:

@@ -71,6 +71,8 @@ MEASURED: Mapping[str, str] = {
     "mask-adds": "attention",
     "hidden-rows": "attention",
     "padding-does-nothing": "attention",
+    "weights-as-shown": "attention",
+    "training-is-evaluation": "attention layer",
 }
 """The laws that are measured by their formulas, and of which kinds of code."""
 

@@ -78,9 +78,9 @@ class Look:
         only where one does.
         """
         if formula.id in BITWISE:
-            found, worst = self._differ(formula, values, self.calls(plain=True))
+            found, _ = self._differ(formula, values, self.calls(plain=True))
             if found is None:
-                return found, worst
+                return None, (0.0, 0.0, 0.0)
         return self._differ(formula, values, self.calls(fastest, formula.call == "step"))
 
     def _differ(self, formula: Formula, values: Values, calls: SimpleNamespace) -> tuple[Any, ...]:

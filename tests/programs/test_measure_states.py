@@ -255,6 +255,20 @@ def counting_layer() -> Layer:
     return Layer(name="code", call=call, embed=4, make=counting_layer)
 
 
+class InTraining(SelfAttention):
+    """Another scale in training."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x * (2.0 if self.training else 1.0))
+
+
+class Noisy(SelfAttention):
+    """Noise in training, and what it keeps of a batch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x + torch.randn_like(x) * self.training)
+
+
 FAULTS: list[tuple[str, Callable[[], Subject]]] = [
     ("rows-of-batch-apart", lambda: layer(AcrossRows)),
     ("rows-of-batch-apart", lambda: replace(functions(), attend=first_row_for_one_token)),
@@ -263,6 +277,7 @@ FAULTS: list[tuple[str, Callable[[], Subject]]] = [
     ("calls-forget", kept_bias),
     ("calls-forget", growing_mask),
     ("calls-forget", counting_layer),
+    ("training-is-evaluation", lambda: layer(InTraining)),
     ("inputs-stay", lambda: replace(functions(), attend=scaled_in_place)),
     ("inputs-stay", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
     ("inputs-stay", lambda: replace(functions(), attend=filled_in_place)),
@@ -282,6 +297,15 @@ def test_each_law_refuses_a_planted_fault(law: str, make: Callable[[], Subject])
     assert [f.verdict for f in found] == ["broken"], found[0].why
     assert found[0].witness is not None
     assert found[0].why
+
+
+def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
+    (right,) = examine(layer(), laws=["training-is-evaluation"])
+    assert right.verdict == "holds", right.why
+    (drawn,) = examine(layer(Noisy), laws=["training-is-evaluation"])
+    assert (drawn.verdict, drawn.why) == (
+        "not asked", "training draws at random without dropout too"
+    )  # fmt: skip
 
 
 def test_one_token_in_equal_rows_is_the_witness_of_a_path_for_one_token() -> None:

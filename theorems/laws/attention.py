@@ -62,6 +62,12 @@ TRANSLATION = Law(
     "structure",
     "the same tokens further along give the same output, where the layer is relative",
 )
+SHOWN = Law(
+    "weights-as-shown",
+    "attention",
+    "structure",
+    "the weights that are returned are what multiplies the values, of every head",
+)
 SCALE = Law(
     "scale-as-declared",
     "attention",
@@ -232,6 +238,20 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
     return left, right
 
 
+@SHOWN.of(
+    "attention", "weights", sizes=({"r": 5, "n": 5},), q=QUERIES, k=KEYS, v=KEYS,
+    names=(("values times the weights that are returned", "the output"),),
+    inputs=tuple(Inputs(lengths={"B": b, "r": r, "n": n})
+                 for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))),
+)  # fmt: skip
+def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
+    """Σ_j w_ij v_j = attend(q, k, v)_i, each head with the values of its group."""
+    xp, weights = array_namespace(q), f.weights(q, k)
+    heads, groups = q.shape[1], v.shape[1]
+    read = [weights[:, head] @ v[:, head * groups // heads] for head in range(heads)]
+    return xp.stack(read, axis=1), f.attend(q, k, v)
+
+
 @TRANSLATION.of(
     "attention", "whole_layer", names=(("from place 0", "from a later place"),), x=TOKENS, s="step",
     inputs=tuple(
@@ -246,5 +266,5 @@ def translation(f: Any, x: Any, s: Any) -> Sides:
 
 LAWS = (
     PERMUTATION, ORDER_OF_KEYS, SUM_TO_ONE, SHIFT_OF_SCORES, QUERIES_APART, GROUPS, HEADS_APART,
-    TRANSLATION, SCALE,
+    TRANSLATION, SHOWN, SCALE,
 )  # fmt: skip

@@ -351,34 +351,49 @@ SOME = tuple(Inputs(lengths={"B": b, "r": r, "n": n})
 
 @MASK_ADDS.of(
     "attention", "attend_added", names=ADDED, q=QUERIES, k=KEYS, v=KEYS, m="real B r n",
-    floats=True, inputs=SOME,
+    inputs=SOME,
 )  # fmt: skip
 def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the share of a sink."""
-    shape = (q.shape[0], 1, q.shape[2], k.shape[2])
-    mask = array_namespace(q).broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
-    return _multiplied(f, q, k, v, mask, array_namespace(q).exp(mask), f.attend_added)
+    xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
+    mask = xp.broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
+    plain = partial(f.attend_added, q, k, seen=0 * mask)
+    return _multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
 
 
-@MASK_ADDS.of("attention", "attend_lowered", names=ADDED, floats=True, inputs=SOME, **KEPT)
+@MASK_ADDS.of("attention", "attend_lowered", names=ADDED, inputs=SOME, **KEPT)
 def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same of a mask of 0 and −∞."""
+    return _left(f, q, k, v, keep, f.attend_lowered)
+
+
+@TRUE_MEANS.of("attention", "attend_keeping", names=ADDED, inputs=SOME, **KEPT)
+def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """The same of truth values: 1 where they are True, and 0 where not."""
+    return _left(f, q, k, v, keep, f.attend_keeping)
+
+
+def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
+    """Both sides of attention under truth values, and under those that are all True.
+
+    Code may do otherwise where it is given no mask.
+    """
     xp, seen = array_namespace(q), _mask(f, q, k, keep)
+    every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
     factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
-    return _multiplied(f, q, k, v, seen, factor, f.attend_lowered)
+    return _multiplied(xp, v, factor, partial(under, q, k, seen=every), under(q, k, v, seen))
 
 
-def _multiplied(f: Any, q: Any, k: Any, v: Any, mask: Any, factor: Any, under: Any) -> Sides:
+def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
     """Both sides for weights that are multiplied by (B, 1, r, n) and made to add up again."""
-    xp, one, found = array_namespace(q), 0 * v + 1, under(q, k, v, mask)
-    nothing = 0 * factor  # a mask of zeros: code may do otherwise where it is given none
-    sink = 1 - f.attend_added(q, k, one, nothing)  # what no key has, which no mask changes
+    one = 0 * v + 1
+    sink = 1 - plain(v=one)  # what no key has, which no mask changes
     left, right = [], []
-    for i in range(q.shape[2]):
+    for i in range(found.shape[2]):
         own = factor[:, :, i, :, None] * one
-        total = f.attend_added(q, k, own, nothing)[:, :, i] + sink[:, :, i]
+        total = plain(v=own)[:, :, i] + sink[:, :, i]
         left.append(found[:, :, i] * total)
-        right.append(f.attend_added(q, k, own * v, nothing)[:, :, i])
+        right.append(plain(v=own * v)[:, :, i])
     return xp.stack(left, axis=2), xp.stack(right, axis=2)
 
 

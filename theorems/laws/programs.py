@@ -74,6 +74,12 @@ def weighted(weights: Any, v: Any, more: Any = 0) -> Any:
     return (weights / (total + more)) @ v
 
 
+def shares(q: Any, k: Any) -> Any:
+    """softmax(q kᵀ)."""
+    weights = exponentials(q, k)
+    return weights / array_namespace(q).sum(weights, axis=-1, keepdims=True)
+
+
 def attend(q: Any, k: Any, v: Any) -> Any:
     """softmax(q kᵀ) v."""
     return weighted(exponentials(q, k), v)
@@ -473,6 +479,13 @@ PROGRAMS: tuple[Programs, ...] = (
         "hidden-rows", "attention", "attend", or_zeros,
         {"never NaN": under_a_mask, "the others": partial(or_zeros, others=0.5)},
         {"masks": ("bool",)},
+    ),
+    Programs(
+        "weights-as-shown", "attention", "weights", shares,
+        {"what multiplies": lambda q, k: shares(2 * q, k),
+         "of every head": lambda q, k: 0 * shares(q, k) + array_namespace(q).mean(
+            shares(q, k), axis=1, keepdims=True)},
+        {"attend": attend},
     ),
     _layer_law(
         "padding-does-nothing", "hide", padded, {"layer": mean_of_tokens},

@@ -66,6 +66,12 @@ TRAINING_RETURNS = Law(
     "state",
     "training after an evaluation is training again",
 )
+WITHOUT_DROPOUT = Law(
+    "training-is-evaluation",
+    "attention layer",
+    "state",
+    "without dropout training gives what evaluation gives",
+)
 INPUTS_STAY = Law("inputs-stay", EVERY, "state", "the inputs are not changed by a call")
 
 
@@ -165,7 +171,7 @@ for _call, _alone, _left in (
 ):  # fmt: skip
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
     _steps = _call == "padded_steps"  # the last two tokens are steps of one
-    _more: dict[str, Any] = {"floats": _steps, "unsaid": "at the first call and after"}
+    _more: dict[str, Any] = {"unsaid": "at the first call and after"}
     PADDING.of("attention", _call, names=ALONE, **_more, **SHORT, inputs=_ragged(
         *((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))
     ))(partial(_padded, **_how))  # fmt: skip
@@ -173,6 +179,31 @@ for _call, _alone, _left in (
         *((1, 1, 3, 1), (1, 2, 6, 2), (2, 3, 5, 2)) if _steps
         else ((1, 1, 1, 1), (2, 1, 1, 5), (1, 2, 4, 2))
     ))(partial(_ragged_rows, **_how))  # fmt: skip
+
+
+IN_TRAINING: dict[str, Any] = {
+    "names": (("the output in training, without dropout,", "the output in evaluation"),),
+    "floats": True,
+}
+
+
+def _without_dropout(kind: str, call: str) -> None:
+    """The law of a call on tokens."""
+
+    @WITHOUT_DROPOUT.of(kind, f"{call}_undropped", **IN_TRAINING, x=TOKENS)
+    def undropped(f: Any, x: Any) -> Sides:
+        """The same module in training, where nothing is dropped."""
+        return getattr(f, f"{call}_undropped")(x), getattr(f, call)(x)
+
+
+_without_dropout("attention", "layer")
+_without_dropout("layer", "call")
+
+
+@WITHOUT_DROPOUT.of("attention", "attend_undropped", **IN_TRAINING, q=QUERIES, k=KEYS, v=KEYS)
+def attend_undropped(f: Any, q: Any, k: Any, v: Any) -> Sides:
+    """The same module in training, where nothing is dropped."""
+    return f.attend_undropped(q, k, v), f.attend(q, k, v)
 
 
 PATHS = (("the main path", "another path"),)
@@ -237,5 +268,5 @@ def biased_paths(f: Any, x: Any, y: Any) -> Sides:
 
 LAWS = (
     ROWS_APART, CALLS_FORGET, STEP_BY_STEP, PADDING, PATHS_AGREE, EVALUATION_REPEATS,
-    TRAINING_RETURNS, INPUTS_STAY,
+    TRAINING_RETURNS, WITHOUT_DROPOUT, INPUTS_STAY,
 )  # fmt: skip
