@@ -24,7 +24,7 @@ from ..identify.meant import meant_otherwise
 from ..identify.softmax import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
-from ..subjects import Rotary
+from ..subjects import Attention, Layer, Rotary
 from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
@@ -154,6 +154,12 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
                 break
             if found is not None:
                 return _judged(law, subject, draw, floor, found)
+    return _ended(law, look, met, floor)
+
+
+def _ended(law: str, look: Look, met: _Met, floor: float) -> Outcome:
+    """What is said of a law that no inputs broke."""
+    subject, draw = look.subject, look.draw
     if met.doubt is not None:
         return met.doubt
     if not met.seen and law in INSTEAD and getattr(subject, "attend", None) is None:
@@ -162,6 +168,8 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
         if met.refused is not None:
             raise met.refused
         return not_asked(next((w for w in met.whys if w), NOTHING))
+    if met.seen == 1 and met.refused is not None and isinstance(subject, Attention | Layer):
+        raise met.refused  # of one input, beside many that it does not take, nothing is said
     words = _words(look, list(met.formulas.values()), met.seen, met.refused)
     seen = held(words, *met.worst[1:], **met.letters)
     return _further(law, subject, draw, floor, seen)
