@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from .building import method_of
 from .code import Code
@@ -39,6 +40,7 @@ PLACES = ("positions", "coordinates")
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
+MOST_KEPT = 8  # instances of the code, each of its own sizes
 OTHER = 6  # the length of any other letter
 
 
@@ -108,23 +110,44 @@ def said(code: Code, signature: Signature) -> Code:
 def runs(
     code: Code, signature: Signature, *, whole: bool = False
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], Any]:
-    """Arrays and lengths -> what comes back, by name; built anew where its sizes are lengths.
+    """Arrays and lengths -> what comes back, by name; built where its sizes are lengths.
 
-    ``whole``: as it comes back.
+    Of the same sizes it is the same one, so that what a call leaves behind is there at the next;
+    what is traced, or runs on other than numbers, builds its own.  ``whole``: as it comes back.
     """
+    kept: dict[tuple[Any, ...], Code] = {}
     sized = [one for one in signature.built if one.lengths]
     if not sized:
         made = Program(code.call, signature, code.name)
         return made.called if whole else made.run
 
     def run(arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
-        with torch.random.fork_rng(devices=[]):  # its weights are the same each time
-            torch.manual_seed(0)
-            made = code.again(**{one.name: one.at(lengths) for one in sized})
+        sizes = {one.name: one.at(lengths) for one in sized}
+        plain = _on_numbers(arrays, sizes)
+        made = kept.get(tuple(sizes.items())) if plain else None
+        if made is None:
+            with torch.random.fork_rng(devices=[]):  # its weights are the same each time
+                torch.manual_seed(0)
+                made = code.again(**sizes)
+        if plain:
+            if len(kept) >= MOST_KEPT:
+                kept.pop(next(iter(kept)))
+            kept[tuple(sizes.items())] = made
         program = Program(made.call, signature, code.name)
         return (program.called if whole else program.run)(arrays, lengths)
 
     return run
+
+
+def _on_numbers(arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> bool:
+    """Whether code runs on plain tensors, and is not traced."""
+    tensors = [x for x in arrays.values() if isinstance(x, Tensor)]
+    return (
+        not torch.compiler.is_compiling()
+        and not torch.compiler.is_exporting()
+        and all(type(x) in (Tensor, nn.Parameter) for x in tensors)
+        and all(isinstance(n, int | tuple) for n in sizes.values())
+    )
 
 
 def common(

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
@@ -51,6 +52,23 @@ class Triangle(nn.Module):
 
     def forward(self) -> Tensor:
         return torch.ones(self.size, self.size).tril()
+
+
+class Kept(nn.Module):
+    """ALiBi added to scores, kept from the longest call so far, and cut from its end or start."""
+
+    def __init__(self, heads: int, *, first: bool = False) -> None:
+        super().__init__()
+        self.heads, self.first = heads, first
+        self.kept = torch.zeros(heads, 0, 0)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        i, j = scores.shape[-2:]
+        if self.kept.shape[-1] < j or self.kept.shape[-2] < i:
+            self.kept = -slopes(self.heads)[:, None, None] * distance(i, j).abs()
+        late = self.kept.shape[-1] - j
+        kept = self.kept[:, :i] if self.first else self.kept[:, self.kept.shape[-2] - i :]
+        return scores + (kept[..., :j] if self.first else kept[..., late:])
 
 
 class Window(nn.Module):
@@ -225,3 +243,11 @@ def test_a_told_bias_of_another_shape_is_told() -> None:
         subject_of(BIASES["f(T, S)"], "T = r, S = n -> r n")
     with pytest.raises(SignatureError, match="got none"):
         subject_of(Buckets, "query_length = r, key_length = n -> 1 H r n; method bias")
+
+
+@pytest.mark.parametrize(("first", "verdict"), [(True, "broken"), (False, "holds")])
+def test_code_that_is_built_with_a_length_keeps_what_it_kept(*, first: bool, verdict: str) -> None:
+    line = f"scores: B H r n -> B H r n; built with heads = H, first = {first}"
+    kept = subject_of(Kept, line)
+    (found,) = examine(kept, laws=["calls-forget"])
+    assert found.verdict == verdict, found.why
