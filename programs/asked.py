@@ -11,7 +11,7 @@ from typing import Any
 
 from .declared import DeclaredAttention
 from .given import not_its_own
-from .subjects import Additive, Attention, Mask, Rotary, Subject
+from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 
 __all__ = ["IN_ORDER", "NO_MASK", "declared_of", "in_order", "not_asked", "promised"]
 
@@ -31,6 +31,10 @@ LACKS = {
     "conversion-keeps-scores": (
         "convert", "no code was given that converts projections to another layout",
     ),
+    "grid-steps": ("grid", "it makes no grid of positions"),
+    "follows-its-arguments": ("make", "it cannot be built with other settings"),
+    "offsets-have-own-index": ("index", "the code shows no index into its table"),
+    "training-returns": ("module", "there is no module to train"),
     "weights-as-shown": ("weights", "the code returns no weights of each head"),
     "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
@@ -171,6 +175,46 @@ def _no_padding(subject: Attention) -> str:
     return "" if takes or subject.padded_step is not None else "the code takes no padding"
 
 
+def _undeclared(field: str, words: str) -> Callable[[Any], str]:
+    """Whether this field of what is declared of rotary code says nothing."""
+
+    def rule(subject: Rotary) -> str:
+        if subject.declared is None:
+            return "nothing is declared"
+        return "" if getattr(subject.declared, field) is not None else words
+
+    return rule
+
+
+def _no_ladder(subject: Rotary | Additive) -> str:
+    said = subject.declared
+    if said is None and isinstance(subject, Rotary):
+        return "nothing is declared"
+    if said is None or (said.base is None and said.frequencies is None):
+        return "neither a base nor frequencies are declared"
+    return _learned(subject)
+
+
+def _learned(subject: Subject) -> str:
+    return "its table is learned" if getattr(subject, "learned", False) else ""
+
+
+def _undeclared_length(subject: Rotary) -> str:
+    return "nothing is declared" if subject.declared is None else ""
+
+
+def _no_slopes(subject: Bias) -> str:
+    said = subject.declared
+    asked = subject.bias is not None and said is not None and (said.slopes or said.name == "alibi")
+    return "" if asked else "no slopes are declared (bias:name=alibi, or slopes=..)"
+
+
+def _no_buckets(subject: Bias) -> str:
+    said = subject.declared
+    asked = subject.bias is not None and said is not None and (said.buckets or said.name == "t5")
+    return "" if asked else "no buckets are declared (bias:name=t5, or buckets=..)"
+
+
 def _first_above(subject: Rotary) -> str:
     return f"its positions start at {subject.first}" if subject.first > 0 else ""
 
@@ -193,6 +237,13 @@ RULES: dict[str, Callable[[Any], str]] = {
     "past-is-used": _past,
     "hidden-keys-do-nothing": _no_mask,
     "mask-adds": _no_numbers,
+    "layout-as-declared": _undeclared("layout", "no layout is declared"),
+    "width-as-declared": _undeclared("width", "no width is declared"),
+    "frequencies-as-declared": _no_ladder,
+    "length-as-declared": _undeclared_length,
+    "neighbours-differ": _learned,
+    "slopes-as-declared": _no_slopes,
+    "buckets-as-declared": _no_buckets,
     "true-means-visible": _no_truth,
     "hidden-rows": _no_rows,
     "padding-does-nothing": _no_padding,

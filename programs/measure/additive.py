@@ -75,8 +75,6 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
 @probe("neighbours-differ", "additive")
 def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     """Every row of the table and the next, up to 65536 or as many as there are."""
-    if subject.learned:
-        return not_asked("its table is learned")
     table = table_of(subject, draw, (1 << 16) + 2)
     steps = (table[1:] - table[:-1]).norm(dim=-1).nan_to_num(nan=0.0)
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
@@ -144,10 +142,7 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
     """The table against that of the declared ladder, in every order of its columns in use."""
     declared = subject.declared
-    if declared is None or (declared.base is None and declared.frequencies is None):
-        return not_asked("neither a base nor frequencies are declared")
-    if subject.learned:
-        return not_asked("its table is learned")
+    assert declared is not None  # else it is not asked
     width = subject.width
     table = table_of(subject, draw, 2050)
     pairs = (width + 1) // 2

@@ -15,7 +15,7 @@ from ..finding import Seen
 from ..identify.offsets import by_offset, heads_of, published_slopes, slopes_of, t5_bucket
 from ..identify.windows import coordinates, offsets_in, shared
 from ..subjects import Bias
-from .base import Outcome, broken, held, not_asked, probe, undecided
+from .base import Outcome, broken, held, probe, undecided
 
 __all__ = ["buckets", "own_index", "slopes"]
 
@@ -35,8 +35,7 @@ def slopes(code: Bias, draw: Draw) -> Outcome:
     """The slope of each head, read over 39 distances, is the declared or published one."""
     del draw
     said = code.declared
-    if code.bias is None or said is None or not (said.slopes or said.name == "alibi"):
-        return not_asked("no slopes are declared (bias:name=alibi, or slopes=..)")
+    assert said is not None  # else it is not asked
     n = LENGTHS[-1]
     bias, dtype = _square(code, n)
     found = slopes_of(by_offset(bias, dtype, causal=code.causal))
@@ -71,8 +70,7 @@ def buckets(code: Bias, draw: Draw) -> Outcome:
     """Offsets of one bucket have one entry, offsets of two have two."""
     del draw
     said = code.declared
-    if code.bias is None or said is None or not (said.buckets or said.name == "t5"):
-        return not_asked("no buckets are declared (bias:name=t5, or buckets=..)")
+    assert said is not None  # else it is not asked
     if said.heads is not None and said.heads != code.heads:
         seen = Seen({}, ("heads", code.heads), ("heads declared", said.heads),
                     float(abs(code.heads - said.heads)))  # fmt: skip
@@ -138,8 +136,7 @@ def _bucket_broken(
 def own_index(code: Bias, draw: Draw) -> Outcome:
     """Distinct offsets have distinct places, on windows of two and three axes."""
     del draw
-    if code.index is None:
-        return not_asked("the code shows no index into its table")
+    assert code.index is not None  # else it is not asked
     taken, refused = [], 0
     for sizes in WINDOWS:
         try:

@@ -48,8 +48,6 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
 
     Two values are tried of each argument: with the one that it has, it stays as it is.
     """
-    if subject.make is None:
-        return not_asked("it cannot be built with other settings")
     declared = subject.declared or DeclaredRotary()
     asked = {"base": tuple(b for b in BASES if b != declared.base)}
     if declared.scaling:

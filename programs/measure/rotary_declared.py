@@ -20,7 +20,6 @@ from .rotary_reading import Matrices, Read, block_of, ladders_of, leak, pairings
 
 __all__ = ["compare_ladder", "mismatch"]
 
-NOTHING = "nothing is declared"
 
 
 def angle_dtype(declared: DeclaredRotary | None) -> torch.dtype:
@@ -39,8 +38,8 @@ def still(found: Matrices) -> Outcome:
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """No turned unit vector has anything outside the declared pair of its channel."""
     declared = subject.declared
-    if declared is None or declared.layout is None:
-        return not_asked("no layout is declared" if declared else NOTHING)
+    assert declared is not None  # else it is not asked
+    assert declared.layout is not None
     with evaluating(subject):
         found = seen(subject, draw)
     if not found.moving:
@@ -82,8 +81,8 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """How many channels change at any position, to the bit."""
     declared = subject.declared
-    if declared is None or declared.width is None:
-        return not_asked("no width is declared" if declared else NOTHING)
+    assert declared is not None  # else it is not asked
+    assert declared.width is not None
     with evaluating(subject):
         found = seen(subject, draw)
     wanted = declared.width - declared.width % 2
@@ -259,8 +258,7 @@ def _words(declared: DeclaredRotary) -> str:
 def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """Angles at positions up to 65536 against position times declared frequency."""
     declared = subject.declared
-    if declared is None or (declared.base is None and declared.frequencies is None):
-        return not_asked("neither a base nor frequencies are declared" if declared else NOTHING)
+    assert declared is not None  # else it is not asked
     last = None
     with evaluating(subject):
         for call in dict.fromkeys((subject.turn, subject.turn_key)):
@@ -276,8 +274,7 @@ def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """The length of turned unit vectors against the declared factor."""
     declared = subject.declared
-    if declared is None:
-        return not_asked(NOTHING)
+    assert declared is not None  # else it is not asked
     wanted = declared.length
     if wanted is None:
         wanted = 1.0

@@ -93,8 +93,7 @@ GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """The change of the coordinates from each place to its right and lower neighbour."""
-    if subject.grid is None:
-        return not_asked("it makes no grid of positions")
+    assert subject.grid is not None  # else it is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:
         made = subject.grid(rows, columns).detach().to("cpu", torch.float64)
