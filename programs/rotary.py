@@ -201,8 +201,8 @@ class Turning:
                 lengths |= dict(zip(own, x.shape, strict=True))
                 arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
             arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
-            known = (*self.vectors, *self.places)
-            left = [one for one in self.signature.arrays if one not in known]
+            made = (*self.vectors, *self.places)
+            left = [one for one in self.signature.arrays if one not in made]
             arrays |= {one.name: self.beside(one, lengths, xs[0]) for one in left}
             found = program.run(arrays, lengths)
             return tuple(
