@@ -18,6 +18,7 @@ from ..declared import DeclaredAttention
 from ..draw import Draw
 from ..response import allowance
 from ..rotary_matrices import order_of
+from ..running import fault_in
 from ..subjects import Attention, Bias, Mask, Rotary, Subject
 from .softmax import OWN, no_multiple, no_order, no_softmax, weights_are
 
@@ -108,10 +109,15 @@ def _not_at_the_end(declared: DeclaredAttention) -> str:
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
-    """What a run of the code says against asking, "" where it cannot be run so."""
+    """What a run of the code says against asking, "" where it cannot be run so.
+
+    A fault of attnproof is raised: it says nothing of the code.
+    """
     try:
         return why_not(subject, Draw())
-    except Exception:  # noqa: BLE001 (the code may raise anything)
+    except Exception as error:  # the code may raise anything
+        if fault_in(subject, error) is not None:
+            raise
         return ""
 
 

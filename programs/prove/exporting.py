@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import torch
-import torch._dynamo.config as dynamo_config
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
@@ -200,7 +199,9 @@ def _uncached() -> AbstractContextManager[Any]:
 
     With symbolic lengths more time goes into keeping them than they save.
     """
-    patched: AbstractContextManager[Any] = dynamo_config.patch(fake_tensor_cache_enabled=False)
+    import torch._dynamo.config as tracing  # it takes a second, and export loads it anyway
+
+    patched: AbstractContextManager[Any] = tracing.patch(fake_tensor_cache_enabled=False)
     return patched
 
 

@@ -16,6 +16,7 @@ import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from time import process_time
 
 import torch
 from torch import Tensor
@@ -38,6 +39,7 @@ NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and tw
 WORK = 400_000_000  # for the lengths of which nothing is said in the source
 SOURCE_WORK = 200_000_000  # for those that are
 MOST_WORK = 100_000_000  # of one call
+SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
 STEP = 2.0**-22
@@ -198,9 +200,10 @@ def _first_unlike(run: _Run, letters: list[str], numbers: Sequence[int], seed: i
     for planned, work in ((_small(letters), SOURCE_WORK),
                           (_of_source(letters, numbers), SOURCE_WORK),
                           (_all(letters, seed), WORK)):  # fmt: skip
-        most = run.done + work
+        most, start = run.done + work, process_time()
         for at in planned:
-            if run.done > most or _memory() - memory > MEMORY:
+            late = process_time() - start > SECONDS
+            if late or run.done > most or _memory() - memory > MEMORY:
                 break
             if not run.look(at, next(count)):
                 run.found.unlike.append(_smaller(run, at, count))

@@ -225,10 +225,19 @@ class Proofs:
 
     def of(self, law: Formula) -> Finding | None:
         """What is found about one law; None where its call was not traced."""
+        start = perf_counter()
+        try:
+            return self._of(law, start)
+        except Exception as error:
+            fault = fault_in(self.subject, error)
+            if fault is None:
+                raise
+            return self._failed(law, fault, perf_counter() - start)
+
+    def _of(self, law: Formula, start: float) -> Finding | None:
         needed = {law.call, "key"} & set(self.graphs)
         if law.call not in needed or (law.turns and self._lacks_key()):
             return None
-        start = perf_counter()
         excuse = no_formula(law, self.subject)
         if excuse:
             return Finding(law.id, "traced", "not asked", excuse)
@@ -251,11 +260,6 @@ class Proofs:
             lengths = self._lengths(graphs)
         except Unread as error:
             verdict, why = "unread", str(error)
-        except Exception as error:
-            fault = fault_in(self.subject, error)
-            if fault is None:
-                raise
-            return self._failed(law, fault, perf_counter() - start)
         if verdict == "proved":
             assuming = (*lengths, *divisors, *self._assumed(law, graphs))
             beyond = self._beyond(law, graphs, clauses(lengths))

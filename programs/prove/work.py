@@ -13,6 +13,7 @@ from typing import Any
 import sympy
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator
 from torch.fx import Node
 
 from .exporting import Exported
@@ -21,6 +22,7 @@ from .guards import compiled
 __all__ = ["CALL", "OVERHEAD", "work_of"]
 
 CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
+INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
 UNKNOWN = 16  # of a length that is known from the numbers alone
 aten = torch.ops.aten
 PRODUCTS = frozenset((aten.matmul, aten.mm, aten.bmm, aten.linear))
@@ -52,12 +54,21 @@ def _written(node: Node) -> Any:
     """The entries that an operation writes, each times what is summed for it."""
     value = node.meta.get("val")
     written = sum(_entries(x) for x in (value if isinstance(value, (tuple, list)) else (value,)))
+    if isinstance(node.target, HigherOrderOperator):  # flex_attention: each score is put through
+        scores = [_entries(x) * _of(y.shape[-2]) for x, y in _queries_and_keys(node)]
+        return INSIDE + written + sum(scores)
     if node.target is aten.scaled_dot_product_attention.default:
         q, k = (node.args[n].meta["val"] for n in (0, 1))  # type: ignore[union-attr]
         return _entries(q) * _of(k.shape[-2])
     if getattr(node.target, "overloadpacket", None) in PRODUCTS:
         return written * _of(node.args[0].meta["val"].shape[-1])  # type: ignore[union-attr]
     return written
+
+
+def _queries_and_keys(node: Node) -> list[tuple[Any, Any]]:
+    given = [getattr(x, "meta", {}).get("val") for x in node.args[:2]]
+    fine = len(given) == 2 and all(isinstance(x, Tensor) and x.ndim > 1 for x in given)
+    return [(given[0], given[1])] if fine else []
 
 
 def _entries(x: Any) -> Any:
