@@ -7,6 +7,7 @@ that later tokens can see, causal rows as well: so what True means is seen.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
@@ -43,6 +44,9 @@ CACHES = ("past_key_value", "past_key_values", "layer_past", "kv_cache", "cache"
           "state", "cache_kv", "past_kvs", "prev_state")  # fmt: skip
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
+SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
+SIDES = (("h", "w"), ("H", "W"), ("height", "width"))
+CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 Marks = Callable[[Code, Signature], str]
 
 
@@ -73,6 +77,10 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
             kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHES:
                 kind = "mask"  # it is given none
+            image = _of_image(one.name, {p.name for p in known})
+            if image:
+                said.append(image)
+                continue
             if kind not in BESIDE:
                 raise DoesNotFit(
                     f"it must be given {one.name!r}, and what that is its name does not say; "
@@ -81,6 +89,16 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
             own = BESIDE[kind] if square or kind != "length" else " = r"
             said.append(one.name + own)
     return "".join(f", {one}" for one in said)
+
+
+def _of_image(name: str, names: set[str]) -> str:
+    """Sizes of an image, which is one row of tokens, or what conditions all of them; else ""."""
+    for sides in SIDES:
+        if name in sides and set(sides) <= names:
+            return f"{name} = {'1n'[sides.index(name)]}"
+    if SIZES.fullmatch(name):
+        return f"{name} = (1, n)"
+    return f"{name}: B E constant" if CONDITIONS.fullmatch(name) else ""
 
 
 def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:

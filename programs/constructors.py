@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from .code import DoesNotFit, Options, alike
+from .code import DoesNotFit, Options, alike, source_of
 from .names import Parameter, parameters, role_of
 
 __all__ = ["HEADS", "SIZES", "built_words", "configs_for", "settings_for", "tried"]
@@ -46,7 +46,7 @@ WORDS: dict[str, Any] = {
     r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)|side|input_resolution":
         SIDE,
     r"(\w+_)?(dim|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
-    r"(dim|d)_(in|out|model|emb\w*)": SIZES["embed"],
+    r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?": SIZES["embed"],
     r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
     r"(\w+_)?eps(ilon)?": 1e-6,
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions)": SIZES["length"],
@@ -189,6 +189,8 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return _config(annotation, cls, one.name, options, space)
     if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
+    if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
+        return said[1]
     found = _meant(one.name)
     if found is not UNKNOWN:
         return _as_annotated(found, one)
@@ -196,10 +198,23 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return NUMBERS[0]
     if annotation is float:
         return 0.0
+    if choices := _choices(one, cls, space):
+        return choices[0]
     raise DoesNotFit(
         f"{getattr(cls, '__name__', cls)} must be given {one.name!r}, and what that is its name "
         f"does not say; give settings={{{one.name!r}: ..}}, or a factory without arguments"
     )
+
+
+def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values that a parameter may have: what it is compared with, texts first."""
+    text, equal = source_of(cls), rf"\b{one.name}\s*(?:==|in)\s*[\[({{]?\s*"
+    members = [
+        getattr(space.get(kind), name, None)
+        for kind, name in re.findall(rf"{equal}(\w+)\.(\w+)", text)
+    ]
+    texts = re.findall(rf"{equal}['\"](\w+)['\"]", text)
+    return (*texts, *(one for one in members if one is not None))
 
 
 UNKNOWN = object()

@@ -45,12 +45,18 @@ _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
 _MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
+_ROWS = re.compile(rf"{_MASK.pattern}|B (?:1 )*n")  # also of padding: the same for every query
 _ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E|(?:(?:1|B) )?(?:E 1 n|1 n E|\(2 n - 1\) E)")
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E 1 n", "B 3 1 n", "B 1 n E"]
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
+# What arrays are called that a mask or a bias is made of.
+LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
+DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
+TIMES = re.compile(r"(time|pos|position)_ids?")
+SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
 Kind = TypeVar("Kind")
 
 
@@ -65,11 +71,15 @@ def _needed(code: Code, but: Sequence[str] = ()) -> list[Parameter]:
     ]
 
 
-def _arguments(code: Code) -> Iterator[list[str]]:
-    """Groups of arguments for lengths: those that the names say, else every order of letters."""
+def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
+    """Groups of arguments for lengths: those that the names say, else every order of letters.
+
+    ``heads``: one of them may be a number of heads, as of a bias.
+    """
     known = _needed(code)
     roles = [one.role for one in known]
     keyed = bool({"keys", "key", "mask", "padding"} & set(roles)) or roles.count("length") > 1
+    keyed = keyed or any(SCORES.fullmatch(one.name) for one in known)
     past = any(one.name in CACHES for one in known)  # given none, it has as many keys as queries
     rows = "r" if keyed and not past else "n"
     for tokens in dict.fromkeys((rows, "n")):
@@ -78,7 +88,8 @@ def _arguments(code: Code) -> Iterator[list[str]]:
         for one in known:
             lengths += one.role == "length"
             told.append(
-                f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
+                said if (said := _of_rows(one, rows))
+                else f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
                 else f"{one.name} = n" if one.role == "keys"
                 else f"{one.name}: B H {pair[one.role]} D" if one.role in pair
                 else f"{one.name} = None" if one.name in CACHES
@@ -88,17 +99,30 @@ def _arguments(code: Code) -> Iterator[list[str]]:
                 else f"{one.name}{PLAIN[one.role]}" if one.role in PLAIN
                 else ""
             )  # fmt: skip
-        if all(told) and (not known or {"length", "keys", "mask", "padding", *TOKENS} & set(roles)):
+        arrays = any(_of_rows(one, rows) for one in known)
+        counted = {"length", "keys", "mask", "padding", *TOKENS} & set(roles)
+        if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
             if not set(TOKENS) & set(roles):
                 return
     free = [one for one in known if one.role not in ("device", "dtype")]
     rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
-    orders = [order.split() for order in ALONE.get(len(free), ())]
+    orders = [order.split() for order in ALONE.get(len(free), ()) if heads or "H" not in order]
     yield [
         ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
         for order in orders
     ]
+
+
+def _of_rows(one: Parameter, rows: str) -> str:
+    """What an array is of which masks and biases are made, by its name: lengths, ids, scores."""
+    if LENGTHS.fullmatch(one.name):
+        return f"{one.name}: B lengths"
+    if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
+        return f"{one.name}: B n ids"
+    if TIMES.fullmatch(one.name):
+        return f"{one.name}: B n positions"
+    return f"{one.name}: B H {rows} n" if SCORES.fullmatch(one.name) else ""
 
 
 def _built(code: Code) -> Iterator[str]:
@@ -122,6 +146,8 @@ def _backs(
     """
     signature = parse(f"{told} -> 1{clause}")
     letters = [c for c in signature.letters if c != "p"]
+    if any(one.kind == "lengths" for one in signature.arrays):
+        letters = list(dict.fromkeys([*letters, "n"]))  # as long as the longest row
     areas = [(c, d) for c in letters for d in letters if c != d and d != "B"]
     names: list[dict[str, int]] = []
     found: list[dict[str, Tensor]] = []
@@ -173,7 +199,8 @@ def _lines(
     """Groups of lines of which the code takes the arguments, and gives what is wanted."""
     more = {"H": heads_of(code), "D": 22, "E": 26}
     clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else [""]
-    groups = [[(told, one) for told in group for one in clauses] for group in _arguments(code)]
+    told_of = _arguments(code, heads=own == "H")
+    groups = [[(told, one) for told in group for one in clauses] for group in told_of]
     groups.append([(told, "") for told in _window(code)])
     for group in groups:
         lines = []
@@ -289,7 +316,9 @@ def _placed(code: Code, line: str) -> str:
 def fit_mask(code: Code) -> Mask:
     """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
     failed: list[str] = []
-    found = _first(_lines(code, _MASK, "1", failed), partial(_masked, code), code, failed)
+    rows = any(LENGTHS.fullmatch(one.name) for one in parameters(code.call))
+    allowed = _ROWS if rows else _MASK
+    found = _first(_lines(code, allowed, "1", failed), partial(_masked, code), code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
@@ -329,7 +358,8 @@ def fit_additive(code: Code) -> Additive:
                 failed.append(f"called with ({told}): {raised(code, error)}")
             if len(lines) > before:
                 break
-    found = _first([lines], partial(_adding, code), code, failed)
+    groups = [[one for one in lines if (" ids" in one) == ids] for ids in (False, True)]
+    found = _first(groups, partial(_adding, code), code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "it takes no tokens, no positions and no length")
@@ -359,7 +389,7 @@ def _added(code: Code) -> Iterator[str]:
         elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):
-            choices.append(tokens)
+            choices.append([*tokens, f"{one.name}: B n ids"] if len(needed) == 1 else tokens)
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):

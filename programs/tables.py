@@ -48,6 +48,7 @@ MAKES = re.compile(
     r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis", re.IGNORECASE
 )
 APPLIES = re.compile(r"apply|rotate_|rope|rotary|rot_emb", re.IGNORECASE)
+FLAG = re.compile(r"(is|use)_|interleaved?$|inverse$|conj(ugate)?$", re.IGNORECASE)
 BASE = 10000.0
 WIDTHS = (8, 16, 32, 64, 128, 4)  # those that are usual
 _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
@@ -409,7 +410,9 @@ def plain_argument(one: Parameter, code: Code) -> str:
     """What a parameter is given that is neither array nor position; "" where no name says it."""
     if one.name in code.options.arguments:
         return f"{one.name} = {code.options.arguments[one.name]!r}"
-    return f"{one.name} = {PLAIN[one.role]}" if one.role in PLAIN else ""
+    if one.role in PLAIN:
+        return f"{one.name} = {PLAIN[one.role]}"
+    return f"{one.name} = False" if one.annotation in (bool, "bool") or FLAG.match(one.name) else ""
 
 
 def _given(made: Code, known: tuple[Parameter, ...], rows: str, placed: bool) -> Iterator[str]:

@@ -29,15 +29,20 @@ from .signature import Signature
 from .states import stepping
 from .tables import beside as table_beside
 from .tables import sources
+from .token_axes import whole_of
 from .tokens import OnTokens, widths_of_tokens
 
 __all__ = ["tokens_line"]
 
 THREE = ("query", "key", "value")
-CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source")
+CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source",
+            "latents", "kv", "x_kv", "image_embeds", "enc_out", "encoder_out", "encoder_output",
+            "encoder_outputs", "cross_states", "key_value_states", "kv_states")  # fmt: skip
 KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
 STATES = (" = DynamicCache()", "", " = {}")
-ORDERS = ("B n E", "n E", "B C h w", "B (n n) E", *(f"B ({m} n) E" for m in (4, 8, 16, 64)))
+ORDERS = ("B n E", "n E", "B C h w", "B (n n) E", *(f"B ({m} n) E" for m in (4, 8, 16, 64)),
+          "B h w E", "B E n", *(f"B E ({m} n)" for m in (4, 16, 32)))  # fmt: skip
+LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
@@ -102,7 +107,7 @@ def _tokens_lines(
     two = second is not None and (
         second.role in ("key", "value", "tokens") or second.name in CONTEXTS
     )
-    orders = ("n B E",) if _tokens_first(code) else ORDERS
+    orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
         for x in orders:
@@ -123,16 +128,24 @@ def _tokens_lines(
         yield from _with_context(code, known)
 
 
+def _of_one_number(code: Code) -> list[str]:
+    """Tokens of the one number for which code holds the index of a table, of pairs of them."""
+    held = code.module.buffers() if code.module is not None else ()
+    found = [x.shape[-1] for x in held if x.dim() > 1 and not x.is_floating_point()
+             and x.shape[-1] == x.shape[-2]]  # fmt: skip
+    return [f"B {n} E" for n in dict.fromkeys(found) if LEAST < n <= SOME]
+
+
 def second_is_context(known: tuple[Parameter, ...]) -> bool:
-    """Whether tokens of another kind come second, by their name; they may have a default."""
-    return len(known) > 1 and known[1].name in CONTEXTS
+    """Whether tokens of another kind come with the first, by their name, with a default or not."""
+    return any(one.name in CONTEXTS for one in known[1:4])
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     """Tokens, and a context of another length, of as many features as one of its maps takes."""
     wide = {m.in_features for m in getattr(code.module, "modules", tuple)()
             if isinstance(m, nn.Linear)}  # fmt: skip
-    tokens, context = known[:2]
+    tokens, context = known[0], next(one for one in known[1:4] if one.name in CONTEXTS)
     try:
         more = beside(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:
@@ -165,7 +178,8 @@ def _on_tokens(
         text = text.replace(f", {one.name} = None", "")
     text += f", {given}" if given else ""
     on = OnTokens(spare, parse(f"{text} -> 1{made}"))
-    x = torch.randn(3, 11, embed, generator=torch.Generator().manual_seed(2))
+    most = 11 if on.whole.letters else min(11, on.whole.size({}) - 1)
+    x = torch.randn(3, most, embed, generator=torch.Generator().manual_seed(2))
     x = x[:1] if "B" not in on.tokens.letters else x
     arrays, lengths = on.given(x)
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
@@ -230,6 +244,8 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
 
 def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
     """The line with masks of padding, and with a causal one where the code makes none itself."""
+    if not whole_of(parse(line)).letters:
+        return line  # a mask of windows, if any: of padding there is none
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
     causal = " from " in line and bool(getattr(code.module, "is_causal", False))
     for one in taken:

@@ -1,0 +1,166 @@
+"""Calls that are guessed of code that takes more than its names say in other libraries."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.subject import adapted_as, subject_of
+from tests.programs.test_call_language import by_documents, by_one_array, of_lengths
+
+
+def scored(x: Tensor, keys: Tensor, scores: Tensor | float = 0.0) -> Tensor:
+    return (x @ keys.mT / 4 + scores).softmax(-1) @ keys
+
+
+class WindowAttention(nn.Module):
+    """Attention over the places of a window, whose offsets index a table of biases."""
+
+    def __init__(self, dim: int, window_size: tuple[int, int], cut: bool = False) -> None:
+        super().__init__()
+        area = window_size[0] * window_size[1]
+        at = torch.arange(area)
+        self.cut, self.out = cut, nn.Linear(dim, dim)
+        self.table = nn.Parameter(torch.randn(2 * area))
+        self.register_buffer("relative_position_index", at[:, None] - at + area)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        index: Any = self.relative_position_index
+        bias = self.table[index]
+        if mask is not None:
+            bias = bias + mask
+        out: Tensor = self.out(scored(x, x, bias))
+        return out
+
+
+class AttentionOfRows(nn.Module):
+    """Attention that is told of which image its tokens are the places."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor, H: int, W: int) -> Tensor:
+        assert x.shape[1] == H * W
+        out: Tensor = self.out(scored(x, x))
+        return out
+
+
+class AttentionOfChannels(AttentionOfRows):
+    """The same of features before tokens."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x.mT, 1, x.shape[2]).mT
+
+
+class CrossAttention(AttentionOfRows):
+    """Attention over a context, which has a default that does not work."""
+
+    def forward(self, x: Tensor, more: Any = None, latents: Any = None) -> Tensor:  # type: ignore[override]
+        out: Tensor = self.out(scored(x, latents, 0.0 if more is None else more))
+        return out
+
+
+class ModulatedAttention(AttentionOfRows):
+    """Attention that is multiplied by what is known of each row."""
+
+    def forward(self, x: Tensor, temb: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x, 1, x.shape[1]) * temb[:, None]
+
+
+class Kind(Enum):
+    PLAIN = 1
+    OTHER = 2
+
+
+class ChosenAttention(AttentionOfRows):
+    """Attention whose constructor wants one of some words."""
+
+    def __init__(self, in_feat: int, mode: str, kind: Any, side: Literal["left", "right"]) -> None:
+        super().__init__(in_feat)
+        if mode == "none" or mode in ("some", "all"):
+            self.mode = mode
+        else:
+            raise ValueError(mode)
+        if kind == Kind.PLAIN:
+            self.kind = kind
+        assert side == "left"
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x, 1, x.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (WindowAttention, "x: B 16 E -> B 16 E"),
+        (AttentionOfRows, "x: B n E, H = 1, W = n -> B n E"),
+        (AttentionOfChannels, "x: B E n -> B E n"),
+        (CrossAttention, "x: B r E, latents: B n E tokens -> B r E"),
+        (ModulatedAttention, "x: B n E, temb: B E constant -> B n E"),
+        (ChosenAttention, "x: B n E -> B n E"),
+    ],
+)
+def test_layers_are_called_with_what_they_want(code: Any, line: str) -> None:
+    torch.manual_seed(0)
+    found = adapted_as(code)
+    assert found.kind == "attention"
+    assert found.line.replace(" tokens", "") == line.replace(" tokens", "")
+    assert subject_of(code, found.line, "attention").line == found.line
+
+
+def sequence_mask(lengths: Tensor, max_len: int) -> Tensor:
+    return of_lengths(lengths, max_len)
+
+
+def padding_mask(input_lengths: Tensor) -> Tensor:
+    return torch.arange(int(input_lengths.max())) >= input_lengths[:, None]
+
+
+def packed_mask(sample_id: Tensor, time_id: Tensor) -> Tensor:
+    return by_documents(sample_id, time_id)
+
+
+def linear_bias(qk_dots: Tensor) -> Tensor:
+    i, j = qk_dots.shape[-2:]
+    off = torch.arange(j) - torch.arange(j - i, j)[:, None]
+    return qk_dots - off.abs() * 0.5 ** torch.arange(1, qk_dots.shape[1] + 1).view(-1, 1, 1)
+
+
+def apply_rotary(x: Tensor, sinu_pos: Tensor) -> Tensor:
+    return by_one_array(x, sinu_pos)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (sequence_mask, "lengths: B lengths, max_len = n -> B n keep"),
+        (padding_mask, "input_lengths: B lengths -> B n hide"),
+        (packed_mask, "sample_id: B n ids, time_id: B n positions -> B n n keep"),
+        (linear_bias, "qk_dots: B H r n -> B H r n"),
+    ],
+)
+def test_functions_are_given_arrays_of_what_they_are_called(code: Any, line: str) -> None:
+    assert adapted_as(code).line == line
+
+
+def test_sines_before_cosines_are_seen() -> None:
+    found = adapted_as(apply_rotary)
+    assert found.kind == "rotary"
+    assert "sinu_pos: n D sin_cos" in found.line
+
+
+def cut_mask(size: int, cut: int) -> Tensor:
+    at = torch.arange(size)
+    return (at[:, None] >= cut) | (at < cut)
+
+
+def test_a_number_that_no_name_explains_is_not_taken_for_heads() -> None:
+    with pytest.raises(NoAdapter):
+        adapted_as(cut_mask)
+    assert adapted_as(cut_mask, "size = n, cut = 3 -> n n keep").kind == "mask"
