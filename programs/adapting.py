@@ -223,6 +223,9 @@ def _first(
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
+        if named == ["rotary"] and one in ("attention", "layer", "mask") and _weighs(code):
+            tried[one] = "its name says rotary alone, and almost anything can be called so"
+            continue
         if one == "layer" and named and not _weighs(code):
             tried[one] = (f"almost anything can be called as layer code, and its names say "
                           f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip

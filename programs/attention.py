@@ -31,6 +31,7 @@ class OnHeads:
 
     code: Code
     signature: Signature
+    least: float = float("-inf")  # the number that hides a key
 
     @cached_property
     def program(self) -> Program:
@@ -137,7 +138,7 @@ class OnHeads:
             if (n or seen is None) and one.name in self.spare:
                 continue
             which = full if n or seen is None else seen[:, 0]
-            arrays[one.name] = handed(which, one, lengths, a, float("-inf"))
+            arrays[one.name] = handed(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks:
                 continue

@@ -204,7 +204,7 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
 
 
-def _heads_marks(code: Code, call: Signature) -> str:
+def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
     """Whether what the newest mask hides is hidden: key 1, which all causal rows but one can see.
 
     "hidden", "shown" (the rest is hidden), "leaks" (it does something), or "".
@@ -212,7 +212,7 @@ def _heads_marks(code: Code, call: Signature) -> str:
     newest = call.arguments[-1].name
     on = OnHeads(code, replace(call, arguments=tuple(
         one for one in call.arguments if one.name == newest or role(one) not in MASKS
-    )))  # fmt: skip
+    )), least)  # fmt: skip
     q, k, v = _drawn(code, groups=on.groups == "G")
     if "H" not in on.three[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]

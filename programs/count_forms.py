@@ -56,6 +56,7 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
+SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
 SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
 Kind = TypeVar("Kind")
 
@@ -99,7 +100,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 else f"{one.name}{PLAIN[one.role]}" if one.role in PLAIN
                 else ""
             )  # fmt: skip
-        arrays = any(_of_rows(one, rows) for one in known)
+        arrays = any(": " in _of_rows(one, rows) for one in known)
         counted = {"length", "keys", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
@@ -122,6 +123,8 @@ def _of_rows(one: Parameter, rows: str) -> str:
         return f"{one.name}: B n ids"
     if TIMES.fullmatch(one.name):
         return f"{one.name}: B n positions"
+    if SPANS.fullmatch(one.name) and not one.role:
+        return f"{one.name} = 3"
     return f"{one.name}: B H {rows} n" if SCORES.fullmatch(one.name) else ""
 
 
@@ -246,7 +249,7 @@ def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code:
     for group in groups:
         why: dict[str, str] = {}
         found = fitting(group, tried, code, why)
-        failed += why.values()
+        failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
             return best(found, code.name).way
     return None
@@ -413,5 +416,8 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     made = subject.added(torch.zeros(3, 5, subject.width))
     if not bool(made.any()):
         raise DoesNotFit(f"called as {line}, it adds nothing")
+    if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):
+        raise DoesNotFit(f"called as {line}, it gives angles, place times frequency, of which "
+                         f"others take cosines and sines, and nothing that is added")  # fmt: skip
     apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
     return Fit(str(parse(line)), subject, made, (apart,))

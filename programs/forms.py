@@ -40,6 +40,7 @@ __all__ = ["FORMS", "Form", "fit", "lines"]
 
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
+FEW = ("B n", "n", "B 1 n", "1 n")
 PLACED = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 WIDTHS = (" D", " D/2")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -52,8 +53,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
-        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, ROWS)),
-        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), ROWS)),
+        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, FEW)),
+        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), FEW)),
     ),
 }  # fmt: skip
 
@@ -163,7 +164,9 @@ def fit(code: Code) -> Rotary:
     Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
     """
     failed: dict[str, str] = {}
-    for width in widths_of(code) if not makes_tables(code) else ():
+    some = widths_of(code)
+    some = some if code.module is not None else [some[0], *some[3:4]]  # of a function others alike
+    for width in some if not makes_tables(code) else ():
         one = sized(code, width)
         for called, clause in _calls(one):
             found = _fits(called, failed, clause)
@@ -332,6 +335,8 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
+    if way.line.source is not None and not bool(changed.any()):
+        raise DoesNotFit(f"these tables are the same for all positions: {line}")
     start = subject.turn(x, torch.zeros_like(at))
     plain = subject.turn(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
     along = torch.equal(plain[:, :1].expand_as(plain), plain) and not torch.equal(

@@ -55,7 +55,7 @@ ROWS = 9  # no length of any other axis, coordinates included
 
 
 def in_a_row(signature: Signature) -> Signature:
-    """The call with n for the places of a grid, where they stand in one axis.
+    """The call with n for queries, and for the places of a grid where they stand in one axis.
 
     >>> from .grammar import parse
     >>> str(in_a_row(parse("x: B (h w) H D, cos: (h w) D -> x")))
@@ -63,7 +63,8 @@ def in_a_row(signature: Signature) -> Signature:
     """
 
     def other(one: Argument) -> Argument:
-        axes = tuple(TOKENS if axis.split == ("h", "w") else axis for axis in one.axes or ())
+        rows = (("h", "w"), ("r",))  # queries are as many as keys
+        axes = tuple(TOKENS if axis.split in rows else axis for axis in one.axes or ())
         inner = tuple(map(other, one.parts))
         return replace(one, axes=None if one.axes is None else axes, parts=inner)
 
@@ -95,7 +96,7 @@ class Turning:
     def signature(self) -> Signature:
         """The call of what rotates, which is given what the code returns where that is a table."""
         if self.line.then is None:
-            return self.line
+            return in_a_row(self.line) if "r" in self.line.letters else self.line
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
         applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call

@@ -261,13 +261,14 @@ class Origin:
     kind: str
     axes: str
     rest: bool = False
+    unit: bool = False  # of one array: it holds cosines and sines, whose squares add up to 1
 
     def gives(self, text: str) -> bool:
         """Whether a form wants such tables."""
         return {
             "pair": "<cos>" in text or "<rows>" in text,
             "complex": "<cis>" in text,
-            "one": "<angles>" in text or "<cos_sin>" in text,
+            "one": "<angles>" in text or ("<cos_sin>" in text and self.unit),
         }[self.kind]
 
     def suits(self, line: str) -> bool:
@@ -323,7 +324,16 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
             axes = " ".join([*(shape[size] for size in sizes), *(["2"] if pairs else [])])
             given = ", ".join(map(str, call.arguments))
-            yield Origin(name, short(given), kind, axes, rest)
+            yield Origin(name, short(given), kind, axes, rest, kind == "one" and _unit(values[0]))
+
+
+def _unit(table: Tensor) -> bool:
+    """Whether an array has cosines and sines, in an axis of 2 or one behind the other."""
+    even = table.shape[-1] % 2 == 0
+    halves = [*([table.unbind(-1)] if table.shape[-1] == 2 else []),
+              *([table.unbind(0)] if table.shape[0] == 2 else []),
+              *([table.chunk(2, -1)] if even else [])]  # fmt: skip
+    return any(bool(((u * u + v * v - 1).abs() < 1e-3).all()) for u, v in halves)
 
 
 def makes_tables(made: Code) -> bool:

@@ -267,12 +267,12 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
     return line
 
 
-def _tokens_marks(code: Code, call: Signature, embed: int) -> str:
+def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None = None) -> str:
     """What a mask does under which token 1 is padding; "" where it does something else."""
     newest = call.arguments[-1].name
     on = OnTokens(code, replace(call, arguments=tuple(
         one for one in call.arguments if one.name == newest or role(one) not in MASKS
-    )))  # fmt: skip
+    )), least=least)  # fmt: skip
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
     keep = torch.ones(3, 6, dtype=torch.bool)
     keep[:, 1] = False

@@ -63,6 +63,7 @@ class OnTokens:
     code: Code
     signature: Signature
     options: Mapping[str, Any] = field(default_factory=dict)
+    least: float | None = None  # the number that hides a key, where it is not the least there is
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -213,6 +214,8 @@ class OnTokens:
         beside = tuple(c for c in labels(axes) if c in self.repeated and c not in here)
         out = read_back(out, axes, (*beside, *here, last), lengths)
         out = out[(0,) * len(beside)]  # all are the same tokens
+        if out.numel() % (x.shape[0] * out.shape[-1]):
+            raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
         if self.pooled:  # what all the rows say in one, of each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
@@ -322,7 +325,7 @@ class OnTokens:
             seen = seen & ~late
         # code may take its softmax in float32, where a lower number would be infinite
         least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
-        return handed(seen, one, lengths, x, least)
+        return handed(seen, one, lengths, x, least if self.least is None else self.least)
 
 
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:

@@ -164,3 +164,66 @@ def test_a_number_that_no_name_explains_is_not_taken_for_heads() -> None:
     with pytest.raises(NoAdapter):
         adapted_as(cut_mask)
     assert adapted_as(cut_mask, "size = n, cut = 3 -> n n keep").kind == "mask"
+
+
+def chunk_mask(size: int, chunk_size: int) -> Tensor:
+    at = torch.arange(size) // chunk_size
+    return at[:, None] >= at
+
+
+class SinusoidalEmbeddings(nn.Module):
+    """Angles of positions, whose name speaks of a table."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        ladder = 10000.0 ** (-torch.arange(0, 16, 2) / 16)
+        found = torch.arange(x.shape[-2])[:, None] * torch.cat((ladder, ladder))
+        return found, torch.ones(1)
+
+
+class RotaryMixed(nn.Module):
+    """What is named rotary, has weights, and rotates nothing."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x * self.scale).softmax(-1)
+
+
+class CastAttention(nn.Module):
+    """Attention that takes a mask for truth values, whatever it is."""
+
+    def __init__(self, dim: int, added: bool = False) -> None:
+        super().__init__()
+        self.added, self.out = added, nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        hidden: Tensor | float = 0.0
+        if padding_mask is not None:
+            numbers = self.added and padding_mask.is_floating_point()
+            truth = torch.zeros(padding_mask.shape).masked_fill(padding_mask.bool(), -1e30)
+            hidden = (padding_mask if numbers else truth)[:, None]
+        out: Tensor = self.out(scored(x, x, hidden))
+        return out
+
+
+def test_chunks_are_counted_in_tokens() -> None:
+    assert adapted_as(chunk_mask).line == "size = n, chunk_size = 3 -> n n keep"
+
+
+def test_angles_are_no_table_that_is_added() -> None:
+    with pytest.raises(NoAdapter, match="place times frequency"):
+        adapted_as(SinusoidalEmbeddings)
+
+
+def test_what_is_named_rotary_is_no_attention() -> None:
+    with pytest.raises(NoAdapter, match="says rotary alone"):
+        adapted_as(RotaryMixed)
+
+
+@pytest.mark.parametrize(("added", "kinds"), [(False, "hide"), (True, "hide or add")])
+def test_numbers_that_are_cast_to_truth_values_are_not_added(added: bool, kinds: str) -> None:
+    torch.manual_seed(0)
+    found = adapted_as(CastAttention, settings={"added": added})
+    assert found.line == f"x: B n E, padding_mask: B n {kinds} -> B n E"
