@@ -33,6 +33,7 @@ WORDS = {
     "additive": r"sinusoid|position|pos_?enc|pos_?emb|timing|^pe$",
     "mask": r"mask|causal",
 }  # fmt: skip
+EMBEDS = re.compile(r"(rotary|rope).*(emb|enc|pos)", re.IGNORECASE)
 SECONDS = 60.0
 
 
@@ -223,8 +224,8 @@ def _first(
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
-        if named == ["rotary"] and one in ("attention", "layer", "mask") and _weighs(code):
-            tried[one] = "its name says rotary alone, and almost anything can be called so"
+        if one in ("attention", "layer", "mask") and EMBEDS.search(code.name) and "rotary" in named:
+            tried[one] = "its name says a rotary embedding, and almost anything can be called so"
             continue
         if one == "layer" and named and not _weighs(code):
             tried[one] = (f"almost anything can be called as layer code, and its names say "

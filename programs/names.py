@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .code import DoesNotFit
+from .code import DoesNotFit, source_of
 
 __all__ = ["Parameter", "order_in", "parameters", "role_of", "sizes_of"]
 
@@ -115,6 +115,8 @@ def _handed_on(
     """
     known = {one.name: one for one in found}
     own = [above for above in cls.__mro__ if method in vars(above)]
+    if method != "__init__" and (not own or "super()" not in source_of(vars(own[0])[method])):
+        return found  # what it is given beyond its own it may drop
     for above in own if method == "__init__" else own[1:]:
         if not {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= {
             one.kind for one in found

@@ -257,6 +257,8 @@ class Turning:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
             last = axes_of_table(one)
             own = (*((whole,) if whole else here), *labels(last))
+            if value.ndim != len(own):
+                raise SignatureError(f"wanted {' '.join(own)} in {one}, got {tuple(value.shape)}")
             found[one.name] = laid_out(value, own, axes, {**lengths, whole: at.shape[0]})
         return found
 

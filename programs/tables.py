@@ -276,7 +276,9 @@ class Origin:
         own = self.axes.split()
         wanted = [one for one in parse(line).arrays if role(one) in TABLES]
         return all(
-            (str(_channels(one)) in own) and ("m" in own or ("B" in own) == ("B" in one.letters))
+            str(_channels(one)) in own
+            and ("m" in own or ("B" in own) == ("B" in one.letters))
+            and (role(one) not in BOTH or (str(PAIR) in own) == (PAIR in (one.axes or ())))
             for one in wanted
         )
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.names import parameters
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.spelling import in_letters
 from attnproof.programs.subject import subject_of
@@ -215,6 +216,20 @@ def test_what_a_method_hands_on_is_what_the_class_above_takes() -> None:
     assert across.given["context"]
     with pytest.raises(SignatureError, match="argument 'more'"):
         subject_of(Alone(), "x: B n E, more = 1 -> B n E")
+
+
+class Apart(HandsOn):
+    """What takes more than it says, and does not hand it on."""
+
+    def forward(self, query: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
+        assert not args
+        assert not kwargs
+        return (query @ query.mT).softmax(-1) @ query
+
+
+def test_what_is_not_handed_on_is_no_parameter() -> None:
+    assert [one.name for one in parameters(Apart())] == ["query"]
+    assert [one.name for one in parameters(Alone())] == ["x", "context", "mask"]
 
 
 def by_documents(sample_id: Tensor, time_id: Tensor) -> Tensor:

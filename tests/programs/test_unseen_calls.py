@@ -180,7 +180,7 @@ class SinusoidalEmbeddings(nn.Module):
         return found, torch.ones(1)
 
 
-class RotaryMixed(nn.Module):
+class RotaryEmbeddingMixed(nn.Module):
     """What is named rotary, has weights, and rotates nothing."""
 
     def __init__(self, dim: int) -> None:
@@ -217,9 +217,9 @@ def test_angles_are_no_table_that_is_added() -> None:
         adapted_as(SinusoidalEmbeddings)
 
 
-def test_what_is_named_rotary_is_no_attention() -> None:
-    with pytest.raises(NoAdapter, match="says rotary alone"):
-        adapted_as(RotaryMixed)
+def test_what_is_named_a_rotary_embedding_is_no_attention() -> None:
+    with pytest.raises(NoAdapter, match="says a rotary embedding"):
+        adapted_as(RotaryEmbeddingMixed)
 
 
 @pytest.mark.parametrize(("added", "kinds"), [(False, "hide"), (True, "hide or add")])
