@@ -89,7 +89,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         for one in known:
             lengths += one.role == "length"
             told.append(
-                said if (said := _of_rows(one, rows))
+                made if (made := _of_rows(one, rows))
                 else f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
                 else f"{one.name} = n" if one.role == "keys"
                 else f"{one.name}: B H {pair[one.role]} D" if one.role in pair

@@ -61,7 +61,7 @@ class AttentionOfChannels(AttentionOfRows):
 class CrossAttention(AttentionOfRows):
     """Attention over a context, which has a default that does not work."""
 
-    def forward(self, x: Tensor, more: Any = None, latents: Any = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, more: Any = None, latents: Any = None) -> Tensor:
         out: Tensor = self.out(scored(x, latents, 0.0 if more is None else more))
         return out
 

@@ -209,7 +209,7 @@ def _beside(f: Any, visible: Any, queries: int, keys: int, some: list[int] | Non
     declared = _places(f, xp, queries, keys)
     if declared is not None:
         one = xp.where(declared if some is None else declared[-1], one, 0 * one)
-    for key in [key for key in range(keys) if some is not None and key not in some]:
+    for key in () if some is None else sorted({*range(keys)} - {*some}):
         one = xp.where(xp.arange(keys) == key, 0 * one, one)
     return visible, one
 
