@@ -10,8 +10,11 @@ __all__ = ["DTYPES", "KINDS", "LEGS", "LIMIT", "SAME", "Asked"]
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
-LEGS = ("measured", "identity", "exact", "traced")
-"""In the order they run: what is quick, and says most of wrong code, comes first."""
+LEGS = ("measured", "identity", "traced", "exact")
+"""In the order they run: what is quick, and says most of wrong code, comes first.
+
+Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
+"""
 LIMIT = 60.0  # seconds that one law may take
 SAME = "<the same "  # begins what is told of an object that no line makes again
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from functools import partial
@@ -75,11 +75,12 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
     """Look at the code on the legs that are asked for; ``thing`` is what was adapted."""
     from ..programs.settings import given_back
 
+    verdicts: dict[str, set[tuple[str, str]]] = {}
     legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
-        "measured": _measured, "identity": partial(_identity, thing), "exact": _exact,
-        "traced": _traced,
+        "measured": _measured, "identity": partial(_identity, thing),
+        "exact": partial(_exact, verdicts), "traced": _traced,
     }  # fmt: skip
-    tell = partial(_under, subject, tell)
+    tell = partial(_noted, verdicts, partial(_under, subject, tell))
     for leg in asked.legs:
         start, why, fault = perf_counter(), "", None
         try:
@@ -102,6 +103,14 @@ def _under(subject: Subject, tell: Tell, event: Event) -> None:
         finding = event["finding"]
         given = under(subject, finding["law"])
         event = {**event, "finding": {**finding, "why": f"{given}{finding['why']}"}}
+    tell(event)
+
+
+def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) -> None:
+    """Tell an event; each law's verdicts so far are kept, with the leg that found them."""
+    if event["event"] == "found":
+        one = event["finding"]
+        verdicts.setdefault(one["law"], set()).add((one["leg"], one["verdict"]))
     tell(event)
 
 
@@ -131,11 +140,18 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
             _law(subject, law, "measured", asked, tell, name, where, find)
 
 
-def _exact(subject: Subject, asked: Asked, tell: Tell) -> None:
-    """The same code on numbers of a finite field, law by law."""
+def _exact(
+    verdicts: Mapping[str, set[tuple[str, str]]], subject: Subject, asked: Asked, tell: Tell
+) -> None:  # fmt: skip
+    """The same code on numbers of a finite field, law by law, but for those that are proved."""
     from ..programs.exact import exact
 
     for law in _laws(subject, asked):
+        known = verdicts.get(law, set())
+        if ("traced", "holds") in known and {verdict for _, verdict in known} == {"holds"}:
+            why = "it is proved of the same code, and holds where it was measured"
+            tell(_found(Finding(law, "exact", "not asked", why, seed=asked.seed)))
+            continue
         find = partial(exact, subject, (law,), asked.seed)
         _law(subject, law, "exact", asked, tell, "residues", "cpu", find)
 

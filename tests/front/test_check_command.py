@@ -45,12 +45,16 @@ def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
     good, bad, *refused = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
     assert good.ok
     assert good.law("norm").verdict in ("proved", "exact", "measured")
-    assert [leg.leg for leg in good.legs] == ["measured", "identity", "exact", "traced"]
+    assert [leg.leg for leg in good.legs] == ["measured", "identity", "traced", "exact"]
     assert [leg.why for leg in good.legs] == [""] * 4
     assert good.identity is not None
     assert good.identity.kind == "rotary"
     assert good.torch
     assert bad.law("norm").verdict == "broken"
+    asked = [[one.why for one in code.law("norm").findings if one.leg == "exact"]
+             for code in (good, bad)]  # fmt: skip
+    assert asked[0] == ["it is proved of the same code, and holds where it was measured"]
+    assert "differ" in asked[1][0]  # what is not proved is asked
     shown = bad.law("norm").shown
     assert shown is not None
     assert shown.witness is not None
