@@ -108,6 +108,8 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 return
     free = [one for one in known if one.role not in ("device", "dtype")]
     rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
+    if any(one.role in ("embed", "width") for one in free):
+        return  # features are no tokens and no heads
     orders = [order.split() for order in ALONE.get(len(free), ()) if heads or "H" not in order]
     yield [
         ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])

@@ -46,8 +46,8 @@ ROLES: dict[str, str] = {
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
              "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
-             "embedding_dim channels in_channels dim_model emb_size d_in d_out input_dim dims "
-             "output_dim num_pos_feats n_units features_dim in_features n_feat n_feats",
+             "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
+             "input_dim output_dim num_pos_feats n_units features_dim in_features n_feat n_feats",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
     "padding": "key_padding_mask src_key_padding_mask padding_mask",
@@ -78,10 +78,12 @@ class Parameter:
 def role_of(name: str) -> str:
     """What a parameter of that name is, or "".
 
-    >>> role_of("position_ids"), role_of("rope_theta"), role_of("colour")
-    ('positions', 'base', '')
+    >>> role_of("position_ids"), role_of("rope_theta"), role_of("hidden_dims"), role_of("colour")
+    ('positions', 'base', 'embed', '')
     """
-    return CAPITALS.get(name) or BY_WORD.get(name.lower(), "")
+    word = name.lower()
+    one = word[:-1] if word.endswith(("dims", "sizes")) else word
+    return CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
 
 
 def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -16,7 +16,6 @@ from .code import Code
 from .layout import labels, laid_out, read_back
 from .names import parameters
 from .placing import at_offsets, at_start, turning
-from .program import Program
 from .roles import (
     PLACES,
     SIZES,
@@ -28,6 +27,7 @@ from .roles import (
     result_axes,
     returned,
     role,
+    runs,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
@@ -103,11 +103,11 @@ class Turning:
         return replace(applied, source=Source(back, self.code.name, made))
 
     @property
-    def rotates(self) -> Callable[..., Any]:
+    def rotates(self) -> Code:
         """What rotates."""
         if self.line.then is None:
-            return self.code.call
-        return beside(self.code, self.line.then.code, self.width).call
+            return self.code
+        return beside(self.code, self.line.then.code, self.width)
 
     @cached_property
     def offset(self) -> bool:
@@ -177,7 +177,7 @@ class Turning:
         own = {one.name for one in self.signature.keys}
         given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
-        program = Program(self.rotates, line if keys else self.signature, self.code.name)
+        run = runs(self.rotates, line if keys else self.signature)
         first = _here(self.vectors[0].axes or (), HEAD)
         if "n" not in first:
             raise SignatureError(
@@ -205,7 +205,7 @@ class Turning:
             made = (*self.vectors, *self.places)
             left = [one for one in self.signature.arrays if one not in made]
             arrays |= {one.name: self.beside(one, lengths, xs[0]) for one in left}
-            found = program.run(arrays, lengths)
+            found = run(arrays, lengths)
             return tuple(
                 read_back(
                     found[back],

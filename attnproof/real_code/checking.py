@@ -152,7 +152,7 @@ def _exact(
             why = "it is proved of the same code, and holds where it was measured"
             tell(_found(Finding(law, "exact", "not asked", why, seed=asked.seed)))
             continue
-        find = partial(exact, subject, (law,), asked.seed)
+        find = partial(exact, subject, (law,), asked.seed, named=law in asked.laws)
         _law(subject, law, "exact", asked, tell, "residues", "cpu", find)
 
 

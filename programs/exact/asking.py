@@ -45,7 +45,7 @@ STATE = "the same call gives something else after other calls"
 
 def exact(
     subject: Subject, laws: Collection[str] = (), seed: int = 0,
-    tell: Callable[[Finding], None] | None = None,
+    tell: Callable[[Finding], None] | None = None, *, named: bool = True,
 ) -> tuple[Finding, ...]:  # fmt: skip
     """What finite fields say of these laws (all they know, if none is named), in their order.
 
@@ -57,7 +57,8 @@ def exact(
     "undecided".  A law is "broken" only if the sides differ
     in the numbers of the same run by more than rounding explains.  Code that does what has no
     meaning in a field is "not asked", with the operation.  ``tell`` hears of each finding as soon
-    as it is made.
+    as it is made.  ``named``: who asks for ``laws`` says that the code should obey them, which of
+    some, such as the order of keys, nothing else may say.
 
     >>> import torch
     >>> from attnproof.programs.subjects import Layer
@@ -74,7 +75,7 @@ def exact(
             why = "this law is not asked in finite fields: it is measured"
             made = Finding(law.id, "exact", "not asked", why, seed=seed)
         else:
-            wanted = law.id in laws
+            wanted = named and law.id in laws
             meant = promised(law.id, subject, named=wanted)
             with one_thread():
                 made, depth = _found(subject, law.id, seed, meant, wanted, depth)

@@ -49,6 +49,15 @@ def test_the_law_of_permutations_is_not_held_against_who_did_not_promise_it() ->
     assert {f.law: f.verdict for f in exact(promised)}["permutation"] == "broken"
 
 
+def test_an_order_of_keys_that_nobody_denied_is_no_fault() -> None:
+    one = code.attention(code.causal)
+    (asked,) = exact(one, ("order-of-keys",), named=False)
+    assert asked.verdict == "not asked"
+    assert "a mask, or positions, may be meant" in asked.why
+    (named,) = exact(one, ("order-of-keys",))
+    assert named.verdict == "broken"
+
+
 def test_steps_with_a_cache_are_the_whole_pass() -> None:
     assert verdict(code.cached(), "step-by-step") == "holds"
     assert verdict(code.cached(), "causal") == "holds"

@@ -73,6 +73,37 @@ class ModulatedAttention(AttentionOfRows):
         return super().forward(x, 1, x.shape[1]) * temb[:, None]
 
 
+class AttentionOfColumns(AttentionOfRows):
+    """Attention over the first axis, which neither its names nor its source say."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        given = x.movedim(0, 1)
+        return super().forward(given, 1, given.shape[1]).movedim(1, 0)
+
+
+class RotationOfOneWidth(nn.Module):
+    """A rotation that is built with its width, and takes no other."""
+
+    def __init__(self, embedding_dims: int) -> None:
+        super().__init__()
+        self.embedding_dims = embedding_dims
+
+    def forward(self, inputs: Tensor, position: Tensor) -> Tensor:
+        if inputs.shape[-1] != self.embedding_dims:
+            raise ValueError("the width is another")
+        w = 1e4 ** (-torch.arange(0, self.embedding_dims, 2) / self.embedding_dims)
+        angle = position[..., None, None] * w
+        u, v = inputs.chunk(2, -1)
+        cos, sin = angle.cos(), angle.sin()
+        return torch.cat((u * cos - v * sin, v * cos + u * sin), -1)
+
+
+def sinusoids_of_grid(d_model: int, height: int, width: int) -> Tensor:
+    at = torch.arange(d_model // 4)[:, None, None] + torch.zeros(height, width)
+    y, x = at + torch.arange(height)[:, None], at + torch.arange(width)
+    return torch.cat((x.sin(), x.cos(), y.sin(), y.cos()))[None]
+
+
 class Kind(Enum):
     PLAIN = 1
     OTHER = 2
@@ -101,6 +132,7 @@ class ChosenAttention(AttentionOfRows):
         (WindowAttention, "x: B 16 E -> B 16 E"),
         (AttentionOfRows, "x: B n E, H = 1, W = n -> B n E"),
         (AttentionOfChannels, "x: B E n -> B E n"),
+        (AttentionOfColumns, "x: n B E -> n B E"),
         (CrossAttention, "x: B r E, latents: B n E tokens -> B r E"),
         (ModulatedAttention, "x: B n E, temb: B E constant -> B n E"),
         (ChosenAttention, "x: B n E -> B n E"),
@@ -227,3 +259,18 @@ def test_numbers_that_are_cast_to_truth_values_are_not_added(added: bool, kinds:
     torch.manual_seed(0)
     found = adapted_as(CastAttention, settings={"added": added})
     assert found.line == f"x: B n E, padding_mask: B n {kinds} -> B n E"
+
+
+def test_a_rotation_is_built_with_the_width_of_what_it_turns() -> None:
+    line = "inputs: B n H D, position: B n positions -> inputs; built with embedding_dims = D"
+    told = subject_of(RotationOfOneWidth, line, "rotary")
+    assert told.line == line
+    assert adapted_as(RotationOfOneWidth).line == line.partition(" positions")[0] + " -> inputs"
+    with pytest.raises(ValueError, match="the width is another"):  # of the width it was built with
+        subject_of(RotationOfOneWidth(6), line.partition(";")[0], "rotary", width=8)
+
+
+def test_features_are_no_heads() -> None:
+    found = adapted_as(sinusoids_of_grid)
+    assert found.kind == "additive"
+    assert "H" not in found.line
