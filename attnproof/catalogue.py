@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .faults import broken_by
-from .outside import imported
+from .numeric.outside import imported
 
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem

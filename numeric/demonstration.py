@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+
+from .outside import imported
 
 __all__ = [
     "Demonstration", "Demonstrations", "Row", "demonstration", "load_demonstrations", "reproduced",
@@ -153,7 +153,8 @@ def load_demonstrations(folder: Path | None = None) -> Demonstrations:
             continue
         name = path.stem.replace("_", "-")
         try:
-            module = _outside(path) if folder else importlib.import_module(f"{PACKAGE}.{path.stem}")
+            own = f"{PACKAGE}.{path.stem}"
+            module = imported(path, "own_") if folder else importlib.import_module(own)
             found[name] = _only(module)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
             broken[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -171,22 +172,6 @@ def _only(module: ModuleType) -> Demonstration:
             f"a demonstration file declares one @demonstration; this one declares {len(declared)}"
         )
     return declared[0]
-
-
-def _outside(path: Path) -> ModuleType:
-    """Import a file that belongs to no package."""
-    name = f"demonstration_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path.name} is not a Python file")
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def _inexact(value: Any) -> bool:
