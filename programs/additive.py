@@ -13,7 +13,18 @@ from .code import Code
 from .grammar import parse
 from .layout import laid_out, read_back
 from .names import sizes_of
-from .roles import SIZES, TURNED, common, lengths_of, raised, result_axes, returned, role, runs
+from .roles import (
+    SIZES,
+    TURNED,
+    WORD,
+    common,
+    lengths_of,
+    raised,
+    result_axes,
+    returned,
+    role,
+    runs,
+)
 from .signature import Argument, Signature, SignatureError
 from .subjects import Additive
 
@@ -21,7 +32,6 @@ __all__ = ["additive", "feature_of", "widths"]
 
 LONGEST = 4096
 TOKENS, OFFSETS = parse("-> n (2 n - 1)").results[0].axes or ()
-WORD = 2  # an id that is neither padding nor the first of a vocabulary
 
 
 def feature_of(signature: Signature) -> str:

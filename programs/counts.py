@@ -15,14 +15,13 @@ from .code import Code
 from .grammar import parse
 from .layout import laid_out, read_back
 from .names import parameters, sizes_of
-from .roles import SIZES, common, lengths_of, result_axes, returned, role, runs
+from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 
 __all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of",
            "start_left_out", "table_of_window"]  # fmt: skip
 
-WORD = 2  # an id that is neither padding nor the first of a vocabulary
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
 START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
@@ -58,8 +57,10 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
         return torch.full(shape, kind == "keep")
     if kind == "ones":
         return torch.ones(shape, dtype=torch.long)
-    if kind in ("ids", "index"):
+    if kind == "ids":
         return torch.full(shape, WORD)
+    if kind == "index":
+        return torch.zeros(shape, dtype=torch.long)
     if kind == "lengths":
         return torch.full(shape, lengths["n"])
     if kind in ("positions", "coordinates"):
@@ -232,6 +233,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         **common(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,
         true_means="hidden" if kind == "hide" else "visible",
+        adds=kind == "add",
     )
 
 

@@ -64,6 +64,9 @@ CAPITALS = {"T": "length", "N": "length", "L": "length", "S": "keys", "H": "head
             "C": "embed", "E": "embed", "B": "rows", "W": "window"}  # fmt: skip
 
 
+SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A parameter: its name, what it is (or ""), whether it has a default, and which."""
@@ -78,10 +81,10 @@ class Parameter:
 def role_of(name: str) -> str:
     """What a parameter of that name is, or "".
 
-    >>> role_of("position_ids"), role_of("rope_theta"), role_of("hidden_dims"), role_of("colour")
-    ('positions', 'base', 'embed', '')
+    >>> role_of("position_ids"), role_of("rope_theta"), role_of("hidden_dims"), role_of("q_BLHD")
+    ('positions', 'base', 'embed', 'query')
     """
-    word = name.lower()
+    word = SUFFIX.sub("", name).lower()
     one = word[:-1] if word.endswith(("dims", "sizes")) else word
     return CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
 

@@ -24,6 +24,7 @@ __all__ = [
     "SIZES",
     "TABLES",
     "TURNED",
+    "WORD",
     "common",
     "lengths_of",
     "raised",
@@ -42,6 +43,7 @@ MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
 MOST_KEPT = 8  # instances of the code, each of its own sizes
 OTHER = 6  # the length of any other letter
+WORD = 2  # an id that is neither padding nor the first of a vocabulary
 
 
 def role(one: Argument) -> str:

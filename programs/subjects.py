@@ -201,12 +201,14 @@ class Mask(Subject):
     """Code that makes a mask.
 
     ``mask``: counts of queries T and keys S -> (.., T, S): truth values, or numbers to add.
-    ``true_means``: what True says, "visible" or "hidden".
+    ``true_means``: what True says, "visible" or "hidden".  ``adds``: its numbers are told to be
+    added to scores, so that 0 hides nothing and 1 says nothing of what is seen.
     """
 
     kind: ClassVar[str] = "mask"
     mask: Callable[[int, int], Tensor]
     true_means: str = "visible"
+    adds: bool = False
     declared: DeclaredAttention | None = None
 
 

@@ -114,11 +114,18 @@ def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
     A fault of attnproof is raised: it says nothing of the code.
     """
     try:
-        return why_not(subject, Draw())
+        return why_not(subject, _draw(subject))
     except Exception as error:  # the code may raise anything
         if fault_in(subject, error) is not None:
             raise
         return ""
+
+
+def _draw(subject: Subject) -> Draw:
+    """Inputs in the format, and on the device, of the weights of the code."""
+    module = getattr(subject, "module", None)
+    held = [] if module is None else [p for p in module.parameters() if p.is_floating_point()]
+    return Draw(0, held[0].dtype, str(held[0].device)) if held else Draw()
 
 
 def channel_order(

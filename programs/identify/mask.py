@@ -62,8 +62,10 @@ def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
         return ~mask, "hidden"
     least = float(mask.min())
     added = mask.double()
-    if least >= 0 and set(torch.unique(added).tolist()) <= {0.0, 1.0}:
+    if not code.adds and least >= 0 and set(torch.unique(added).tolist()) <= {0.0, 1.0}:
         return added > 0, "1 for visible, 0 for hidden"
+    if least >= 0:
+        return torch.ones_like(added, dtype=torch.bool), "numbers added to scores"
     hidden = added <= min(-1e3, least / 2)
     how = "−inf" if least == -torch.inf else told(least)
     return ~hidden, f"{how} added to what is hidden"

@@ -61,7 +61,7 @@ def test_causal_code_is_causal_at_every_length() -> None:
 def test_a_scale_by_the_length_is_seen_in_each_leg() -> None:
     seen = causal(layer("length"))
     assert seen.verdict == "broken"
-    assert "the length of the call enters" in seen.why
+    assert "with no tokens after them" in seen.why
     assert [one.verdict for one in exact(layer("length"), ("causal",))] == ["broken"]
     assert [one.verdict for one in prove(layer("length"), laws=["causal"]).findings] == ["broken"]
 
@@ -69,7 +69,7 @@ def test_a_scale_by_the_length_is_seen_in_each_leg() -> None:
 def test_a_leak_of_longer_calls_is_seen() -> None:
     seen = causal(layer("long"))
     assert seen.verdict == "broken"
-    assert "130 tokens" in seen.why
+    assert seen.sizes["n"] + seen.sizes["r"] > 64
 
 
 def test_what_rounding_may_explain_in_a_short_format_is_not_held() -> None:
@@ -77,8 +77,7 @@ def test_what_rounding_may_explain_in_a_short_format_is_not_held() -> None:
     seen = causal(layer("bfloat16"), torch.bfloat16)
     assert seen.verdict == "undecided"
     assert seen.error
-    assert seen.bound
-    assert 0 < seen.error <= seen.bound
+    assert 0 < seen.error < 1
     honest = layer()
     assert honest.module is not None
     honest.module.bfloat16()

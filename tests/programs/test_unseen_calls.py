@@ -8,7 +8,10 @@ from typing import Any, Literal
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from attnproof.programs.identify import identify
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.test_call_language import by_documents, by_one_array, of_lengths
@@ -274,3 +277,42 @@ def test_features_are_no_heads() -> None:
     found = adapted_as(sinusoids_of_grid)
     assert found.kind == "additive"
     assert "H" not in found.line
+
+
+def attend_suffixed(q_BLHD: Tensor, k_BLHD: Tensor, v_BLHD: Tensor) -> Tensor:
+    q, k, v = (x.transpose(1, 2) for x in (q_BLHD, k_BLHD, v_BLHD))
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+
+
+def test_names_that_say_their_axes_are_read_without_them() -> None:
+    assert adapted_as(attend_suffixed).line == (
+        "q_BLHD: B r H D, k_BLHD: B n H D, v_BLHD: B n H D -> B r H D")  # fmt: skip
+
+
+def test_numbers_that_are_told_to_be_added_hide_nothing_where_they_are_0() -> None:
+    def made(query_pad: Tensor, key_pad: Tensor) -> Tensor:
+        return torch.where(query_pad[..., None] | key_pad[:, None], -1e9, 0.0)
+
+    added = "query_pad: B r hide, key_pad: B n hide -> B r n add"
+    assert "nothing visible" not in identify(subject_of(made, added, "mask")).sentence
+    kept = added.replace("add", "ones")
+    assert "nothing visible" in identify(subject_of(made, kept, "mask")).sentence
+
+
+class Fed(AttentionOfRows):
+    """Attention over all tokens, which keeps a cache although its tokens see later ones."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, past_key_value: Tensor | None = None, use_cache: bool = False
+    ) -> Any:
+        keys = x if past_key_value is None else torch.cat((past_key_value, x), 1)
+        out: Tensor = self.out(scored(x, keys))
+        return (out, keys) if use_cache else out
+
+
+def test_in_pieces_is_not_asked_of_what_sees_ahead_in_whatever_format_it_is_looked_at() -> None:
+    step = "; step: x: B n E, past_key_value, use_cache = True -> B n E, past_key_value"
+    fed = subject_of(Fed, f"x: B n E -> B n E{step}", "attention")
+    (found,) = examine(fed, laws=("step-by-step",))
+    assert found.verdict == "not asked"
+    assert "see later ones" in found.why
