@@ -38,7 +38,8 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
             blind = Part("positions", False, "without positions", seen)
             return Identity("additive", (blind, *parts))
         noise = 4 * unit_roundoff(draw.dtype)
-        length = float((2 * table.square().mean()).sqrt())  # of each sine with its cosine, if alike
+        pairs = table[:, : table.shape[1] // 2 * 2]
+        length = float((2 * pairs.square().mean()).sqrt())  # of each sine with its cosine, if alike
         if abs(length - 1) > noise:
             parts.insert(0, _length(length, noise, code.width))
         waves = table / length
