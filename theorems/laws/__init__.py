@@ -1,6 +1,6 @@
 """The laws of code, each said once: in words, and as array code that every method reads."""
 
-from . import attention, masks, rotary, states, tables
+from . import attention, given_masks, masks, rotary, states, tables
 from .law import Formula, Law, called, of_keys
 
 __all__ = ["LAWS", "Formula", "Law", "called", "laws_of", "of_keys"]
@@ -10,6 +10,7 @@ LAWS: tuple[Law, ...] = (
     *rotary.LAWS,
     *attention.LAWS,
     *masks.LAWS,
+    *given_masks.LAWS,
     *states.LAWS,
     *tables.LAWS,
 )

@@ -7,11 +7,10 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .inputs import BEYOND_EXP, OF_CALLS, Inputs
-from .law import TOKENS, Law, Sides
+from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
 
-QUERIES, KEYS = "real B H r D", "real B G n D"
 
 PERMUTATION = Law(
     "permutation",

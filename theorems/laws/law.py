@@ -14,10 +14,14 @@ from attnproof.symbolic.scalars import is_truth
 
 from .inputs import Inputs
 
-__all__ = ["TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "each_alone", "of_keys"]
+__all__ = [
+    "KEYS", "QUERIES", "TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "each_alone",
+    "of_keys",
+]  # fmt: skip
 
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
+QUERIES, KEYS = "real B H r D", "real B G n D"
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,16 @@
-"""Laws of masks, and of attention under one: which keys a query sees."""
+"""Laws of masks: which keys a query sees, of masks and of code that has one of its own."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from .inputs import Inputs
-from .law import TOKENS, Law, Sides
+from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
 __all__ = ["LAWS"]
-
-QUERIES, KEYS = "real B H r D", "real B G n D"
 
 CAUSAL = Law(
     "causal",
@@ -43,35 +39,6 @@ WINDOW = Law(
     "a query sees exactly as many keys as the window declares",
     always=False,
 )
-TRUE_MEANS = Law(
-    "true-means-visible",
-    "attention mask",
-    "masks",
-    "a mask of truth values hides what it says it hides",
-)
-HIDDEN = Law(
-    "hidden-keys-do-nothing",
-    "attention",
-    "masks",
-    "keys that are hidden have no influence, however large the numbers in them (inf "
-    "and NaN are told)",
-)
-MASK_ADDS = Law(
-    "mask-adds", "attention", "masks", "a mask of numbers adds exactly these to the scores"
-)
-HIDDEN_ROWS = Law(
-    "hidden-rows",
-    "attention",
-    "masks",
-    "a query that sees no key reads zeros or what is declared, and never NaN",
-)
-DOCUMENTS = Law(
-    "documents-apart",
-    "attention",
-    "masks",
-    "documents packed into one row do not see each other",
-)
-
 CHANGED = (("the first outputs", "the same with other tokens after them"),)
 LEFT_OUT = (("the first outputs", "the same with no tokens after them"),)
 PULLED = (("the gradient of the first outputs at later tokens", "none"),)
@@ -292,143 +259,6 @@ ALIGNMENT.of(
 )(_shown)  # fmt: skip
 
 
-@TRUE_MEANS.of(
-    "mask", "masked", of_sizes=True, x="real n", y="real n", inputs=SQUARES[:5],
-    names=(("whether each query sees its own key", "that it does"),),
-)  # fmt: skip
-def own_key(f: Any, x: Any, y: Any) -> Sides:
-    """A query sees its own key: a mask that is read the other way round hides it."""
-    xp, visible = array_namespace(x), f.visible(x, y)
-    own = xp.arange(x.shape[0])[:, None] == xp.arange(x.shape[0])[None, :]
-    one = 0 * visible + 1
-    return xp.where(own, visible, one), one
-
-
-def _mask(f: Any, q: Any, k: Any, keep: Any) -> Any:
-    """Truth values (B, 1, r, n): the keys that are kept, and each query its own."""
-    xp, rows = array_namespace(q), keep[:, None, None, :]
-    if not f.by_key:
-        rows = rows | (xp.arange(q.shape[2])[:, None] == xp.arange(k.shape[2])[None, :])
-    return xp.broadcast_to(rows, (q.shape[0], 1, q.shape[2], k.shape[2]))
-
-
-ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
-KEPT: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS, "keep": "keep B n"}
-
-
-@TRUE_MEANS.of(
-    "attention", "attend_keeping", names=ALL_TRUE, floats=True, q=QUERIES, k=KEYS, v=KEYS
-)
-def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
-    """A mask that is all True changes nothing."""
-    xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
-    every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, shape)
-    return f.attend_keeping(q, k, v, every), f.attend(q, k, v)
-
-
-@TRUE_MEANS.of(
-    "attention", "weighs", floats=True, q=QUERIES, k=KEYS, keep="keep B n",
-    names=(("whether a weight is not 0 under the mask", "whether the mask is True there"),),
-)  # fmt: skip
-def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
-    """Of the keys that have weight without a mask it leaves those where it is True."""
-    plain, seen = f.weighs(q, k), _mask(f, q, k, keep)
-    return f.weighs(q, k, seen), array_namespace(plain).where(seen, plain, 0 * plain)
-
-
-@TRUE_MEANS.of("attention", "hide", names=ALL_TRUE, floats=True, x=TOKENS)
-def all_count(f: Any, x: Any) -> Sides:
-    """Tokens that all count give what the layer gives without being told."""
-    xp = array_namespace(x)
-    return f.hide(x, xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])), f.layer(x)
-
-
-ADDED = (("the output under the mask, times what it leaves of the weights",
-          "values times e to the mask, weighted without it"),)  # fmt: skip
-SOME = tuple(Inputs(lengths={"B": b, "r": r, "n": n})
-             for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H")))  # fmt: skip
-
-
-@MASK_ADDS.of(
-    "attention", "attend_added", names=ADDED, q=QUERIES, k=KEYS, v=KEYS, m="real B r n",
-    inputs=SOME,
-)  # fmt: skip
-def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
-    """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the share of a sink."""
-    xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
-    mask = xp.broadcast_to(m[:, None, :1] if f.by_key else m[:, None], shape)
-    plain = partial(f.attend_added, q, k, seen=0 * mask)
-    return _multiplied(xp, v, xp.exp(mask), plain, f.attend_added(q, k, v, mask))
-
-
-@MASK_ADDS.of("attention", "attend_lowered", names=ADDED, inputs=SOME, **KEPT)
-def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same of a mask of 0 and −∞."""
-    return _left(f, q, k, v, keep, f.attend_lowered)
-
-
-@TRUE_MEANS.of("attention", "attend_keeping", names=ADDED, inputs=SOME, **KEPT)
-def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """The same of truth values: 1 where they are True, and 0 where not."""
-    return _left(f, q, k, v, keep, f.attend_keeping)
-
-
-def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
-    """Both sides of attention under truth values, and under those that are all True.
-
-    Code may do otherwise where it is given no mask.
-    """
-    xp, seen = array_namespace(q), _mask(f, q, k, keep)
-    every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
-    factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
-    return _multiplied(xp, v, factor, partial(under, q, k, seen=every), under(q, k, v, seen))
-
-
-def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
-    """Both sides for weights that are multiplied by (B, 1, r, n) and made to add up again."""
-    one = 0 * v + 1
-    sink = 1 - plain(v=one)  # what no key has, which no mask changes
-    left, right = [], []
-    for i in range(found.shape[2]):
-        own = factor[:, :, i, :, None] * one
-        total = plain(v=own)[:, :, i] + sink[:, :, i]
-        left.append(found[:, :, i] * total)
-        right.append(plain(v=own * v)[:, :, i])
-    return xp.stack(left, axis=2), xp.stack(right, axis=2)
-
-
-@HIDDEN_ROWS.of(
-    "attention", "attend_masked", floats=True, **KEPT,
-    names=(("what a query that sees no key reads", "what it is to read"),
-           ("what the other queries read", "the same where every query sees a key")),
-    inputs=tuple(Inputs(lengths={"B": b, "r": n, "n": n}) for b, n in ((1, 3), (3, 6), (2, "H"))),
-)  # fmt: skip
-def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
-    """A query sees no key, and reads what is declared, or any numbers; the others read the same."""
-    xp, full, zero = array_namespace(q), _mask(f, q, k, keep), 0 * q
-    batch, query = xp.arange(q.shape[0])[:, None, None, None], xp.arange(q.shape[2])[:, None]
-    blind = (batch == 0) & ((query == 1) | (query >= 0 if f.by_key else query < 0))
-    left: list[Any] = []
-    right: list[Any] = []
-    for call in f.attend_masked:
-        found = call(q, k, v, full & ~blind)
-        any_number = 0 * found if f.hidden_row == "any" else found
-        left += [xp.where(blind, any_number, zero), xp.where(blind, zero, found)]
-        due = _of_no_key(f, xp, q, v)
-        right += [xp.where(blind, due, zero), xp.where(blind, zero, call(q, k, v, full))]
-    return left, right
-
-
-def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
-    """What is declared that a query reads which sees no key."""
-    if f.hidden_row != "mean":
-        return 0 * q + (math.nan if f.hidden_row == "nan" else 0)
-    means = xp.mean(v, axis=2)
-    heads, groups = q.shape[1], v.shape[1]
-    own = xp.stack([means[:, head * groups // heads] for head in range(heads)], axis=1)
-    return own[:, :, None] + 0 * q
-
-
 @ALIGNMENT.of(
     "attention", "attend", names=(("the last queries alone", "the last of all"),),
     sizes=({"n": 1, "m": 4},), unsaid="what the last of as many queries as keys sees", **SQUARE,
@@ -440,70 +270,4 @@ def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Side
     return f.attend(q, keys, values), f.attend(before, keys, values)[:, :, q2.shape[2] :]
 
 
-@HIDDEN.of(
-    "attention", "hide", names=(("padded", "the same, other tokens in the padding"),),
-    unsaid="infinite numbers and NaN", x=TOKENS, y=TOKENS, keep="padding B n",
-    inputs=tuple(
-        Inputs(lengths={"B": b, "n": n}, scale={"y": y}, left=left)
-        for b, n in ((1, 3), (3, 6), (5, 5), (2, "H")) for left in (False, True)
-        for y in (1.0, 100.0)
-    ),
-)  # fmt: skip
-def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
-    """Other tokens where a row is padded change nothing of those that count."""
-    xp, kept = array_namespace(x), keep[..., None]
-    one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
-    return xp.where(kept, one, 0 * one), xp.where(kept, other, 0 * one)
-
-
-@HIDDEN.of(
-    "attention", "attend_masked", names=(("hidden keys", "the same, other numbers in them"),),
-    sizes=({"r": 5, "n": 5},), unsaid="infinite numbers and NaN", q=QUERIES, k=KEYS, v=KEYS,
-    k2=KEYS, v2=KEYS, keep="keep B n",
-    inputs=tuple(
-        Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
-        for sizes in ((1, 3, 3), (3, 6, 6), (2, "H", "H"), (5, 5, 5))
-        for large in (1.0, 100.0, 1e4)
-    ),
-)  # fmt: skip
-def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
-    """Other numbers in keys that a mask hides, and in their values, change nothing."""
-    xp, shown = array_namespace(q), keep[:, None, :, None]
-    rows = xp.broadcast_to(keep[:, None, None, :], (q.shape[0], 1, q.shape[2], k.shape[2]))
-    other = xp.where(shown, k, k2), xp.where(shown, v, v2)
-    calls = f.attend_masked
-    return [call(q, k, v, rows) for call in calls], [call(q, *other, rows) for call in calls]
-
-
-@DOCUMENTS.of(
-    "attention", "documents", unsaid="documents of other lengths", x="real B n E",
-    names=(("a document in its row", "the document alone"),),
-    inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 2), (1, 3), (3, 6), (2, 5))),
-)  # fmt: skip
-def documents_apart(f: Any, x: Any) -> Sides:
-    """Each document in a row is what it is alone, with ids that start at 0 again.
-
-    Rows are cut in two, each elsewhere than the row before it, and in three.
-    """
-    xp, (rows, n) = array_namespace(x), x.shape[:2]
-    left: list[Any] = []
-    right: list[Any] = []
-    ways: list[list[tuple[int, ...]]] = [
-        [((row + cut) % (n - 1) + 1,) for row in range(rows)] for cut in range(n - 1)
-    ]
-    ways += [[(n - 2, n - 1)] * rows] if n > 2 else []
-    for cuts in ways:
-        parts = [list(pairwise((0, *row, n))) for row in cuts]
-        ids = [xp.concat([xp.arange(end - start) for start, end in row], axis=0) for row in parts]
-        packed = f.documents(x, xp.stack(ids, axis=0))
-        for row, own in enumerate(parts):
-            for start, end in own:
-                alone = xp.stack([xp.arange(end - start)], axis=0)
-                left.append(packed[row : row + 1, start:end])
-                right.append(f.documents(x[row : row + 1, start:end], alone))
-    return left, right
-
-
-LAWS = (
-    CAUSAL, PAST, WINDOW, ALIGNMENT, HIDDEN, MASK_ADDS, TRUE_MEANS, HIDDEN_ROWS, DOCUMENTS,
-)  # fmt: skip
+LAWS = (CAUSAL, PAST, WINDOW, ALIGNMENT)

@@ -10,12 +10,11 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .inputs import Inputs
-from .law import TOKENS, VECTORS, Law, Sides, each_alone
+from .law import KEYS, QUERIES, TOKENS, VECTORS, Law, Sides, each_alone
 
 __all__ = ["FINITE", "LAWS"]
 
 EVERY = "rotary attention bias additive mask layer"
-QUERIES, KEYS = "real B H r D", "real B G n D"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
 ROWS = ({"B": 1, "A": 1}, {"B": 1, "A": 1, "n": 1, "r": 1}, {"B": 1, "A": 1, "n": 2, "r": 2})
 APART = (
