@@ -6,6 +6,7 @@ read off the shapes of one call with lengths that all differ.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from .call_parts import beside, literal, what_it_hides, with_mask, with_result
 from .code import Code, DoesNotFit
 from .fitting import Fit, best, fitting
 from .grammar import parse
-from .names import Parameter, order_in, parameters
+from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role
 from .signature import Signature
 from .subjects import Attention, Layer
@@ -149,8 +150,15 @@ def _heads_lines(
             more += ", enable_gqa = True"
         for keys in ("H",) if square or "H" not in q else ("G", "H"):
             k = q.replace("H", keys).replace("r", "n")
-            line = FORMS[form].replace("<q>", q).replace("<one>", q).replace("<k>", k)
+            line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
+            line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             yield line.format(**names) + more.replace(": B n positions", ": n positions")
+
+
+def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
+    """A part of a form, with what the array is behind its axes where its name does not say so."""
+    said = role_of(names[part[1]]) == part[1]
+    return part[0] if said else f"{part[0]} {part[1]}"
 
 
 def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[str]:

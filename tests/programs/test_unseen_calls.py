@@ -316,3 +316,12 @@ def test_in_pieces_is_not_asked_of_what_sees_ahead_in_whatever_format_it_is_look
     (found,) = examine(fed, laws=("step-by-step",))
     assert found.verdict == "not asked"
     assert "see later ones" in found.why
+
+
+def test_queries_that_no_name_tells_are_no_tokens() -> None:
+    """A product with 3 axes would run too, over features."""
+    def my_attention(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
+        return attend_suffixed(first, second, third)
+
+    assert adapted_as(my_attention).line == (
+        "first: B r H D query, second: B n H D key, third: B n H D value -> B r H D")  # fmt: skip
