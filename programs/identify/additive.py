@@ -20,6 +20,7 @@ from .plain_numbers import simplest, told
 __all__ = ["identify_additive"]
 
 MOST = 1025
+ELSEWHERE = "from another position than 0"
 
 
 def identify_additive(code: Additive, draw: Draw) -> Identity:
@@ -47,10 +48,15 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
             s, c = waves[:, sine], waves[:, cosine]
             if float((torch.hypot(s, c) - 1).abs().max()) > 4 * noise:
                 continue
-            way = follow(torch.arange(n), torch.atan2(s, c), 2 * noise)
+            moved = layout.endswith(ELSEWHERE)
+            first = torch.atan2(s[0], c[0]) if moved else torch.zeros_like(s[0])
+            back = torch.atan2(s * first.cos() - c * first.sin(), c * first.cos() + s * first.sin())
+            way = follow(torch.arange(n), back, (4 if moved else 2) * noise)
+            start = _start(way.omega, first, noise) if moved else ""
+            words = layout.removesuffix(ELSEWHERE) + start
             numbers["frequencies"] = tuple(way.omega.tolist())
             over = code.width / 2 if code.width % 2 else None
-            return Identity("additive", (*_waves(way, layout, n, over), *parts),
+            return Identity("additive", (*_waves(way, words, n, over), *parts),
                             (), numbers)  # fmt: skip
         parts = parts[-1:]
         part = _table(code, table, n)
@@ -82,6 +88,15 @@ def _length(length: float, noise: float, width: int) -> Part:
     return Part("amplitude", length, words, "the root of twice the mean square of the table")
 
 
+def _start(omega: Tensor, first: Tensor, noise: float) -> str:
+    """The position of the first row, where all its angles are multiples of one."""
+    slow = int(omega.abs().argmin())
+    place = round(float(first[slow] / omega[slow]))
+    off = torch.remainder(first - place * omega + math.pi, 2 * math.pi) - math.pi
+    told = bool((off.abs() <= 64 * noise * (1 + abs(place))).all())
+    return f"from position {place}" if told else ELSEWHERE
+
+
 def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]]:
     """Layouts that go with 0 for sines and 1 for cosines at position 0: name, sines, cosines."""
     width = table.shape[1] - table.shape[1] % 2
@@ -94,7 +109,7 @@ def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]
             if bool((start.abs() <= 2 * noise).all()):
                 yield f"{name}, {order}", sine, cosine
         if bool((torch.hypot(at[first], at[second]) - 1).abs().max() <= 4 * noise):
-            yield f"{name}, from another position than 0", first, second
+            yield f"{name}, {ELSEWHERE}", first, second
 
 
 def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[Part]:

@@ -202,12 +202,12 @@ def test_a_query_that_does_not_see_itself() -> None:
 
 
 def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, over: int = 8,
-           sine_only: bool = False, times: float | tuple[float, ...] = 1.0
+           sine_only: bool = False, times: float | tuple[float, ...] = 1.0, start: float = 0
            ) -> Additive:  # fmt: skip
     def added(x: Tensor) -> Tensor:
         T, D = x.shape[1:]
         w = base ** (-torch.arange(D // 2).float() / over)
-        a = torch.arange(T).float()[:, None] * w
+        a = (torch.arange(T) + start).float()[:, None] * w
         c = a.sin() if sine_only else a.cos()
         both = torch.stack((a.sin(), c), -1).flatten(1) if layout == "interleaved" else (
             torch.cat((a.sin(), c) if layout == "concatenated" else (c, a.sin()), -1))  # fmt: skip
@@ -226,6 +226,11 @@ def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, o
     (_sines("concatenated", over=7),
      ("additive, sinusoidal, concatenated, sin first, base 10000, exponents b/7, to the end of "
       "the ladder")),
+    (_sines("concatenated", over=7, start=2),
+     ("additive, sinusoidal, concatenated, from position 2, base 10000, exponents b/7, to the end "
+      "of the ladder")),
+    (_sines(start=0.5),
+     "additive, sinusoidal, interleaved, from another position than 0, base 10000"),
     (_sines(times=0.25),
      "additive, sinusoidal, interleaved, sin first, base 10000, sines and cosines times 0.25"),
     (_sines(times=8**-0.5),
