@@ -29,7 +29,7 @@ STARTS = (0, 7)  # the place of the first token, where code takes one
 @formatted
 def finite(subject: Subject, draw: Draw) -> Outcome:
     """No NaN and no infinity comes back, along any path, and none is in a gradient."""
-    calls, first = 0, None
+    calls, passing, first = 0, set[bool](), None
     with evaluating(subject):
         for way in ways_of(subject):
             for name, call in {way.attribute: way.call, **subject.paths}.items():
@@ -43,29 +43,38 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
                             continue
                         calls += 1
                         if start == STARTS[0]:
-                            _gradients(name, call, given)
+                            passing |= _gradients(name, call, given)
     if not calls and first is not None:
         raise first
-    return held(f"finite numbers and gradients in {calls} calls")
+    if True in passing:
+        return held(f"finite numbers and gradients in {calls} calls")
+    blocked = "; no gradient reaches what it is given" if passing else ""
+    return held(f"finite numbers in {calls} calls{blocked}")
 
 
-def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> None:
-    """Raise ``NotFinite`` where the gradient of a call is not finite; code may have none."""
+def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
+    """Whether the call has a gradient, which is empty where it is given no numbers.
+
+    Raises ``NotFinite`` where it is not finite; code may have none.
+    """
     inputs = [
         x.detach().clone().requires_grad_(True)
         if isinstance(x, Tensor) and x.is_floating_point() else x
         for x in given
     ]  # fmt: skip
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not wanted:
+        return set()
     try:
         with torch.enable_grad():
             out = call(*inputs)
             made = torch.autograd.grad(out.double().sin().sum(), wanted, allow_unused=True)
     except Exception:  # noqa: BLE001 (code need not be differentiable)
-        return
+        return {False}
     for one in made:
         if one is not None:
             finite_gradients(name, one, *given)
+    return {any(one is not None for one in made)}
 
 
 for _kind in ("rotary", "attention", "bias", "additive", "mask", "layer"):

@@ -219,3 +219,17 @@ def test_rounding_is_what_hides_no_fault_of_one_row() -> None:
     found = verdict("products-of-offset", code(table))
     assert found.witness is not None
     assert 10 <= found.sizes["n"] + found.sizes["r"] <= 11  # hardly more rows than have it
+
+
+def test_that_no_gradient_passes_is_told() -> None:
+    def blocked(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return x + torch.arange(x.shape[1])[:, None].sin()
+
+    for added, told in (
+        (blocked, "no gradient reaches what it is given"),
+        (lambda x: x + torch.arange(x.shape[1])[:, None].sin(), "finite numbers and gradients"),
+    ):
+        (seen,) = examine(Additive(name="a", added=added, width=4), laws=("finite",))
+        assert seen.verdict == "holds"
+        assert told in seen.why
