@@ -141,9 +141,9 @@ class Legs:
         )  # fmt: skip
 
     def of_fields(
-        self, subject: Any, laws: Collection[str] = (), seed: int = 0
+        self, subject: Any, laws: Collection[str] = (), seed: int = 0, *, named: bool = True
     ) -> tuple[Finding, ...]:
-        del subject
+        del subject, named
         return tuple(found for law in laws for found in self._of("exact", law, seed=seed))
 
     def prove(
