@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from .code import Code
 from .grammar import parse
-from .layout import laid_out, read_back
+from .layout import labels, laid_out, read_back
 from .names import sizes_of
 from .roles import (
     SIZES,
@@ -25,12 +26,13 @@ from .roles import (
     role,
     runs,
 )
-from .signature import Argument, Signature, SignatureError
+from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
 
-__all__ = ["additive", "feature_of", "widths"]
+__all__ = ["GRID", "additive", "feature_of", "grid_of", "widths"]
 
 LONGEST = 4096
+GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
 TOKENS, OFFSETS = parse("-> n (2 n - 1)").results[0].axes or ()
 
 
@@ -39,8 +41,70 @@ def feature_of(signature: Signature) -> str:
     return "E" if "E" in signature.letters else "D"
 
 
+def grid_of(signature: Signature) -> tuple[str, ...]:
+    """The letters of the axes of a grid of tokens; none where tokens stand in a row.
+
+    >>> grid_of(parse("x: B E h w -> B E h w")), grid_of(parse("size = h -> (h h) E"))
+    (('h', 'w'), ('h', 'h'))
+    """
+    axes = result_axes(signature, returned(signature, ("out",))[0])
+    here = tuple(c for c in labels(axes) if c in GRID)
+    return here if len(here) > 1 else ()
+
+
+def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
+    """Tokens (B, *sizes, E) in a grid -> what the code gives for them, (B or 1, *sizes, E)."""
+    run = runs(code, signature)
+    back = returned(signature, ("out",))[0]
+    axes, sides = result_axes(signature, back), grid_of(signature)
+    here = ("B", *(c for c in GRID if c in sides), feature_of(signature))
+    if len(set(sides)) < len(sides):  # of squares the letters of rows and columns are told apart
+        here, axes = ("B", "h", "w", here[-1]), _told_apart(axes)
+
+    def call(x: Tensor) -> Tensor:
+        sizes = dict(zip(here, x.shape, strict=True))
+        if len(set(sides)) < len(sides) and sizes["h"] != sizes["w"]:
+            raise ValueError(f"{code.name} makes a table of squares, got {tuple(x.shape[1:-1])}")
+        lengths = lengths_of(signature, **sizes)
+        arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
+        return read_back(run(arrays, lengths)[back], axes, here, lengths)
+
+    return call
+
+
+def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Axes of a square, such as (h h), as those of a grid, (h w)."""
+    words = " ".join(map(str, axes)).split("h")
+    return parse(f"-> {'h'.join(words[:2])}w{words[2]}").results[0].axes or ()
+
+
+def _in_rows(
+    call: Callable[[Tensor], Tensor], sides: tuple[str, ...]
+) -> Callable[[Tensor], Tensor]:
+    """The same of tokens (B, T, E) that fill a grid row by row, which is nearly a square.
+
+    Of code for squares they are the first of the least square that holds them.
+    """
+
+    def rows(x: Tensor) -> Tensor:
+        count, width = x.shape[1:]
+        if len(set(sides)) < len(sides):
+            side = math.isqrt(count - 1) + 1
+            x = torch.cat((x, x.new_zeros(x.shape[0], side**2 - count, width)), 1)
+            sizes: tuple[int, ...] = (side, side)
+        else:
+            high = next(k for k in range(math.isqrt(count), 0, -1) if count % k == 0)
+            sizes = (*(1,) * (len(sides) - 2), high, count // high)
+        found = call(x.reshape(x.shape[0], *sizes, width))
+        return found.reshape(found.shape[0], -1, found.shape[-1])[:, :count]
+
+    return rows
+
+
 def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Tensor]:
     """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E)."""
+    if grid_of(signature):
+        return _in_rows(_of_grid(code, signature), grid_of(signature))
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
@@ -65,7 +129,7 @@ def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Te
 
 def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int]) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
-    if role(one) in TURNED and here[2] not in one.letters:
+    if role(one) in TURNED and here[-1] not in one.letters:
         return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
     if role(one) in TURNED:
         return laid_out(x, here, axes, lengths)
@@ -101,6 +165,7 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
             "something else"
         )
     parts = code.module.parameters() if code.module is not None else ()
+    sides = grid_of(signature)
     return Additive(
         **common(
             code,
@@ -117,7 +182,14 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
         scale=scale if abs(scale - 1) > 1e-5 else 1.0,
         most=code.options.most or _most(code, signature, width),
         learned=any(p.requires_grad for p in parts),
+        grid=_table(_of_grid(code, signature), width) if sides else None,
+        axes=max(1, len(sides)),
     )
+
+
+def _table(call: Callable[[Tensor], Tensor], width: int) -> Callable[[tuple[int, ...]], Tensor]:
+    """Sizes of a grid -> what is added to tokens that are 0."""
+    return lambda sizes: call(torch.zeros(1, *sizes, width))[0]
 
 
 def _most(code: Code, signature: Signature, width: int) -> int:

@@ -88,9 +88,9 @@ def watching(subject: S, met: list[str] | None = None) -> S:
     known: dict[int, Any] = {}
     for field in fields(subject):
         value = getattr(subject, field.name)
-        if field.name == "paths":
-            main = _main(subject)
-            made["paths"] = {
+        if field.name in ("paths", "hiding"):
+            main = _main(subject) if field.name == "paths" else "hide"
+            made[field.name] = {
                 path: _watched(main, call, subject, met) for path, call in value.items()
             }
         elif field.name == "make" and value is not None:

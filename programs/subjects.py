@@ -123,7 +123,8 @@ class Attention(Subject):
     shape to be added to the scores; ``masks`` names which of "bool" and "float" it takes, and
     ``by_key`` says that they are the same for every query.
     ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same
-    with truth values (B, T), True for tokens that count and False for padding.
+    with truth values (B, T), True for tokens that count and False for padding; ``hiding`` are
+    other paths to that, as ``paths`` are to the main call.
 
     ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
     state: the same layer, fed in pieces.  ``padded_step``: the same with the count of padding
@@ -140,6 +141,7 @@ class Attention(Subject):
     attend: Callable[..., Tensor] | None = None
     layer: Callable[[Tensor], Tensor] | None = None
     hide: Callable[[Tensor, Tensor], Tensor] | None = None
+    hiding: Mapping[str, Callable[..., Tensor]] = field(default_factory=dict)
     embed: int = 0
     heads: int = 1
     groups: int = 1
@@ -185,6 +187,8 @@ class Additive(Subject):
     """Code that adds a table of positions to tokens: ``added``: x (B, T, D) -> (B, T, D).
 
     ``scale`` multiplies the tokens first, where the code does that (√D in the Transformer).
+    ``grid``: sizes of a grid (h, w), or (t, h, w) -> its table (*sizes, D), where tokens stand in
+    one of ``axes`` axes; ``added`` then takes them row by row, as a grid that is nearly a square.
     """
 
     kind: ClassVar[str] = "additive"
@@ -193,6 +197,8 @@ class Additive(Subject):
     most: int = 4096
     scale: float = 1.0
     learned: bool = False
+    grid: Callable[[tuple[int, ...]], Tensor] | None = None
+    axes: int = 1
     declared: DeclaredAdditive | None = None
 
 

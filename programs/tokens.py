@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import prod
@@ -17,7 +16,8 @@ from .code import Code
 from .declared import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
-from .names import parameters, sizes_of
+from .names import sizes_of
+from .paths import paths_of
 from .program import Program
 from .roles import (
     PLACES,
@@ -64,6 +64,8 @@ class OnTokens:
     signature: Signature
     options: Mapping[str, Any] = field(default_factory=dict)
     least: float | None = None  # the number that hides a key, where it is not the least there is
+    shared: bool = False  # what is given the same tokens is given the same tensor, and no copy
+    full: bool = False  # masks that may be left out are given, and show every key
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -253,7 +255,7 @@ class OnTokens:
             elif role(one) in MADE:
                 arrays[one.name] = encoding(one, self.feature, past, lengths, x)
             elif is_mask(one):
-                asked = telling(one) or (keep is not None and one in self.padding)
+                asked = telling(one) or self.full or (keep is not None and one in self.padding)
                 if one.name in self.spare and not asked:
                     continue
                 arrays[one.name] = self._mask(one, keep, lengths, x)
@@ -287,7 +289,7 @@ class OnTokens:
             steps = torch.arange(prod(own), dtype=torch.float64, device=x.device) * GOLDEN
             return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
         if role(one) in TURNED and alike:
-            return laid_out(x.clone(), here, one.axes or (), lengths)
+            return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
         if role(one) in TURNED and of in one.letters:
             shape = one.shape({**lengths, "B": 1})
@@ -356,6 +358,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         if tables or made
         else None
     )
+    paths = paths_of(on, width)
     return Attention(
         **common(
             _of_width(code, width), signature, partial(_on_tokens, guessed=guessed),
@@ -370,7 +373,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         width=width // heads,
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
-        paths=_paths(code, on),
+        paths=paths,
+        hiding=paths if on.padding else {},
         positional="encoding" in made,
         declared=declared,
         given={
@@ -379,33 +383,6 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             **({} if causal else masks_given(code, on.masks)),
         },
     )
-
-
-def _paths(code: Code, on: OnTokens) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Torch's own modules on their other paths: with weights asked for, with no fast path."""
-    found: dict[str, Callable[[Tensor], Tensor]] = {}
-    if any(one.name == "need_weights" for one in parameters(code.call)):
-        for wanted in (True, False):
-            found[f"need_weights={wanted}"] = OnTokens(code, on.signature, {"need_weights": wanted})
-    torch_parts = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
-    if code.module is not None and any(isinstance(m, torch_parts) for m in code.module.modules()):
-
-        def slow(x: Tensor) -> Tensor:
-            with _no_fast_path():
-                return on(x)
-
-        found["no fast path"] = slow
-    return found
-
-
-@contextmanager
-def _no_fast_path() -> Iterator[None]:
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:

@@ -45,7 +45,10 @@ def snapshots(subject: S) -> S:
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
     found: dict[str, Any] = {name: _copies(call) for name, call in calls.items()
                              if callable(call) and name != "module"}  # fmt: skip
-    found["paths"] = {name: _copies(call) for name, call in subject.paths.items()}
+    for field in ("paths", "hiding"):
+        ways = getattr(subject, field, {})
+        if ways:
+            found[field] = {name: _copies(call) for name, call in ways.items()}
     return replace(subject, **found)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
+from ..grids import along_each_axis
 from ..identity import Identity, Part
 from ..subjects import Additive
 from .fitting import fit
@@ -25,6 +27,8 @@ ELSEWHERE = "from another position than 0"
 
 def identify_additive(code: Additive, draw: Draw) -> Identity:
     """Read the table as what is added to tokens that are 0, and the scale from other tokens."""
+    if code.grid is not None:
+        return _of_grid(code, draw)
     n = min(MOST, code.most)
     with torch.no_grad():
         zero = torch.zeros(1, n, code.width, dtype=draw.dtype, device=draw.device)
@@ -61,6 +65,37 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
         parts = parts[-1:]
         part = _table(code, table, n)
     return Identity("additive", (part, *parts), tuple(_answers(part)))
+
+
+def _of_grid(code: Additive, draw: Draw) -> Identity:
+    """The table along each axis of a grid, where each changes channels of its own."""
+    axes = Part("axes", code.axes, f"{code.axes} axes", "the axes of its call")
+    with torch.no_grad():
+        each = along_each_axis(code)
+    if not each:
+        return Identity("additive", (axes, Part(
+            "table", "learned" if code.learned else "unknown",
+            "a learned table" if code.learned else "a table of no known formula",
+            "two axes change the same channels, or one of them none", certain=code.learned,
+        )))  # fmt: skip
+    found = {name: identify_additive(one, draw) for name, one in each.items()}
+    names = Part("axes", code.axes, f"{code.axes} axes: {', '.join(found)}",
+                 "the channels that change along each axis")  # fmt: skip
+    words = [tuple(part.words for part in one.parts) for one in found.values()]
+    first = next(iter(found.values()))
+    if all(one == words[0] for one in words):
+        return replace(first, parts=(names, *first.parts))
+    parts = [
+        Part(
+            axis,
+            one.parts[0].value,
+            f"{axis}: {', '.join(part.words for part in one.parts if part.words)}",
+            one.parts[0].evidence,
+            certain=all(part.certain for part in one.parts),
+        )
+        for axis, one in found.items()
+    ]
+    return Identity("additive", (axes, *parts))
 
 
 def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:

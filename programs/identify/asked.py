@@ -37,6 +37,8 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     why = not_asked(formula.id, subject, named=named)
     if why:
         return why
+    if formula.id == "products-of-offset":
+        return _run(_no_products, subject) if formula.call == "gridded" else _in_a_grid(subject)
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
@@ -51,15 +53,27 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return in_order(subject) or _run(no_order, subject)
     if formula.id in IN_ORDER and formula.call == "attend" and not named:
         return _run(no_order, subject)
-    if formula.id == "cache-keeps-its-positions":
-        return _run(_none_went, subject)
-    if formula.id == "rows-sum-to-one":
-        return _run(no_softmax, subject)
     if formula.id == "equal-axes-are-one":
         return _no_one_axis(subject)
-    if formula.id == "shift-of-scores":
-        return _run(no_multiple, subject) or _run(no_softmax, subject)
-    return ""
+    return next(filter(None, (_run(why, subject) for why in SHOWN.get(formula.id, ()))), "")
+
+
+def _in_a_grid(subject: Any) -> str:
+    """Why rows of a table say nothing as they follow each other; "" where they stand in a row."""
+    return "its tokens stand in a grid" if subject.grid is not None else ""
+
+
+def _no_products(subject: Any, draw: Draw) -> str:
+    """Why nothing is asked of the products of a grid: its rows are not equally long.
+
+    A table that is declared to be one of sines and cosines is always asked.
+    """
+    if subject.declared is not None:
+        return ""
+    zero = torch.zeros(1, 9, subject.width, dtype=draw.dtype, device=draw.device)
+    lengths = subject.added(zero)[0].double().norm(dim=-1)
+    alike = bool((lengths - lengths.mean()).abs().max() <= 1e-3 * lengths.mean())
+    return "" if alike else "its rows are not equally long: they are no sines and cosines"
 
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
@@ -85,6 +99,14 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
     away = (at_once.output - subject.layer(other)).abs()[:, :2]
     ahead = bool(away.max() > at_once(2))
     return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
+
+
+# Why a run of the code says against asking.
+SHOWN: dict[str, tuple[Callable[[Any, Draw], str], ...]] = {
+    "cache-keeps-its-positions": (_none_went,),
+    "rows-sum-to-one": (no_softmax,),
+    "shift-of-scores": (no_multiple, no_softmax),
+}
 
 
 def _no_one_axis(subject: Any) -> str:

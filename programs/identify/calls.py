@@ -59,6 +59,8 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
             found = _bias(subject, hand)
         case Additive():
             found = {"added": hand.call("added", subject.added)}
+            if subject.grid is not None:
+                found["gridded"] = hand.call("gridded", subject.grid)
         case Layer():
             found = {"call": hand.call("call", subject.call), **_of_tokens(subject, "call", hand)}
         case Mask():
@@ -164,6 +166,8 @@ def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
 
 def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     found: dict[str, Any] = _padding(subject, hand)
+    if subject.hide is not None and subject.hiding:
+        found["hidden_paths"] = [hand.call("hide", path) for path in subject.hiding.values()]
     for name in ("layer", "hide", "step", "documents", "whole_layer"):
         if getattr(subject, name) is not None:
             found[name] = hand.call(name, getattr(subject, name))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch import Tensor
 from ..calling import calm, evaluating, plain
 from ..draw import Draw
 from ..finding import Seen
+from ..grids import along_each_axis
 from ..identify import scalings
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
@@ -41,6 +43,32 @@ def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
             count = count // 2
 
 
+Look = Callable[[Additive, Draw], Outcome]
+
+
+def of_each_axis(look: Look) -> Look:
+    """The same of a table of a grid, along each of its axes."""
+
+    def looked(subject: Additive, draw: Draw) -> Outcome:
+        if subject.grid is None:
+            return look(subject, draw)
+        with evaluating(subject):
+            each = along_each_axis(subject)
+        if not each:
+            return not_asked("two axes of its grid change the same channels, or one of them none")
+        found = {name: look(one, draw) for name, one in each.items()}
+        name, worst = max(found.items(), key=lambda one: _weight(one[1]))
+        if worst.witness is None and not worst.doubtful and not worst.skipped:
+            return replace(worst, why="; ".join(f"{k}: {one.why}" for k, one in found.items()))
+        return replace(worst, why=f"{name}: {worst.why}")
+
+    return looked
+
+
+def _weight(seen: Outcome) -> int:
+    return 3 if seen.witness is not None else 2 if seen.doubtful else 1 if seen.skipped else 0
+
+
 SIZES = ((1, 2), (1, 5), (2, 3), (3, 3), (2, 5), (5, 2))
 
 
@@ -69,10 +97,38 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
                 B=rows, T=count, D=subject.width,
             )  # fmt: skip
         least = min(least, float(apart.min()))
+    if subject.grid is not None:
+        with evaluating(subject):
+            alike = _alike_in_a_grid(subject)
+        if alike is not None:
+            return alike
     return held(f"equal tokens of a row differ by {least:.2g} at least once positions are added")
 
 
+def _alike_in_a_grid(subject: Additive) -> Outcome | None:
+    """Two places of a grid with the same row, or None where there are none."""
+    assert subject.grid is not None
+    for last in ((2, 3), (3, 2), (3, 3)):
+        sizes = (2,) * (subject.axes - 2) + last
+        try:
+            table = subject.grid(sizes).flatten(0, -2)
+        except ValueError:  # of squares alone
+            continue
+        same = (table[:, None] == table[None]).all(-1).triu(1)
+        if bool(same.any()):
+            at = [[int(i) for i in torch.unravel_index(k, sizes)] for k in same.nonzero()[0]]
+            rows = [plain(table[k]) for k in same.nonzero()[0]]
+            return broken(
+                f"places {at[0]} and {at[1]} of a grid have the same row",
+                Seen({"grid": list(sizes)}, (f"row of {at[0]}", rows[0]),
+                     (f"row of {at[1]}, which should differ", rows[1]), 0.0, 0.0),
+                D=subject.width,
+            )  # fmt: skip
+    return None
+
+
 @probe("neighbours-differ", "additive")
+@of_each_axis
 def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     """Every row of the table and the next, up to 65536 or as many as there are."""
     table = table_of(subject, draw, (1 << 16) + 2)
@@ -139,6 +195,7 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 
 
 @probe("frequencies-as-declared", "additive")
+@of_each_axis
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
     """The table against that of the declared ladder, in every order of its columns in use."""
     declared = subject.declared
@@ -219,6 +276,7 @@ def _fast(table: Tensor) -> bool:
 
 
 @probe("linear-shift", "additive")
+@of_each_axis
 def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     """The best matrix that takes every row to the next, and what it leaves.
 

@@ -81,6 +81,8 @@ class Roundings:
             return lambda *given: self._read(code, given)
         if name == "windowed":
             return lambda sizes: self._of_window(code(sizes), len(sizes))
+        if name == "gridded":
+            return lambda sizes: self._of_grid(code(sizes))
         if isinstance(self.subject, Additive):
             return lambda x: self._added(code, x)
         return lambda *given: self._attended(name, code, given)
@@ -222,6 +224,13 @@ class Roundings:
         size = max(_size(out), _size(put))
         turned = STEPS * rounding.angle_unit * p * (self.fastest or 1.0)
         return _with(out, size * (2 * rounding.unit + rounding.turning + turned))
+
+    def _of_grid(self, found: Tensor) -> Rounded:
+        """A table of a grid (*sizes, D): an angle is a coordinate times a frequency."""
+        rounding, far = rounding_of(self.draw.dtype), 2 + max(found.shape[:-1])
+        turned = STEPS * rounding.angle_unit * far * (self.fastest or 1.0)
+        off = _size(found) * (2 * rounding.unit + rounding.turning + turned)
+        return _with(found.detach().to("cpu", torch.float64), torch.tensor(off))
 
     def _made(self, found: Tensor, queries: int, keys: int) -> Rounded:
         """A bias (H, T, S) with the rounding of its entries; what hides is −∞.

@@ -64,7 +64,7 @@ class Look:
         """The calls of the code on arrays with their errors, which are none in plain ones."""
         made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain)
         calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
-        for name in ("windowed", "indexed"):
+        for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
                 setattr(calls, name, partial(whole, self.window))
         if isinstance(self.subject, Mask):  # a number hides whose exponential is 0 in its format

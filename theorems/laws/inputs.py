@@ -55,6 +55,10 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "windowed": tuple(
         Inputs(window=w) for w in ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
     ),
+    "gridded": tuple(
+        Inputs(window=w)
+        for w in ((2, 2), (2, 3), (3, 2), (1, 5), (5, 8), (2, 3, 4), (4, 2, 3), (3, 3, 3))
+    ),
     "biased_paths": _lengths("nr", (1, 1), (2, 2), (5, 5), (6, 2)),
     "masked": _lengths(
         "nr", (1, 1), (2, 2), (3, 3), (6, 6), (33, 33), (130, 130), ("W", "W"), (5, 1), (5, 2),

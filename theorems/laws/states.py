@@ -54,7 +54,7 @@ PATHS_AGREE = Law(
     "paths-agree",
     "rotary attention bias",
     "state",
-    "every path to the result gives the same: weights asked for, fast path, fused kernel",
+    "every path to the result gives the same: weights asked for, fused kernel, tokens as context",
 )
 EVALUATION_REPEATS = Law(
     "evaluation-repeats", "attention layer", "state", "in evaluation two calls give the same"
@@ -233,6 +233,20 @@ def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
 def layer_paths(f: Any, x: Any) -> Sides:
     """layer(x) = path(x)."""
     return [f.layer(x)] * len(f.layer_paths), [path(x) for path in f.layer_paths]
+
+
+@PATHS_AGREE.of(
+    "attention", "hidden_paths", names=PATHS, x=TOKENS, keep="padding B n",
+    inputs=tuple(Inputs(lengths={"B": b, "n": n}, left=left)
+                 for b, n in ((1, 3), (3, 6), (5, 5)) for left in (False, True)),
+)  # fmt: skip
+def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
+    """The same where rows are padded, of the tokens that count."""
+    xp, kept = array_namespace(x), keep[..., None]
+    found = f.hide(x, keep)
+    main, none = xp.where(kept, found, 0 * found), 0 * found
+    return ([main] * len(f.hidden_paths),
+            [xp.where(kept, path(x, keep), none) for path in f.hidden_paths])
 
 
 @PATHS_AGREE.of(

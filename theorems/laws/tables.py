@@ -161,4 +161,22 @@ def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
     return [there @ there.mT, alone @ alone.mT], [first, first]
 
 
+@PRODUCTS.of(
+    "additive", "gridded", of_sizes=True, floats=True,
+    names=(("products of rows a step further along this axis", "of the same pairs of places"),),
+)  # fmt: skip
+def products_on_a_grid(f: Any) -> Sides:
+    """Places of a grid have the products that depend on their offset along each axis alone.
+
+    A step of both places along one axis leaves them; any two pairs of one offset are such steps
+    apart.
+    """
+    table = f.gridded()
+    every, new = (slice(None),) * (table.ndim - 1), (None,) * (table.ndim - 1)
+    both = table[(None, *every, *new)] * table[(None, *new, *every)]
+    products = array_namespace(table).sum(both, axis=-1)
+    steps = list(_steps(products))
+    return [products[there] for there, _ in steps], [products[here] for _, here in steps]
+
+
 LAWS = (OFFSET_ONLY, LAST_ROWS, SLOPES, BUCKETS, OWN_INDEX, LINEAR_SHIFT, PRODUCTS)

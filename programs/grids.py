@@ -1,0 +1,89 @@
+"""A table of positions of several axes, read along each axis by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from .subjects import Additive
+
+__all__ = ["along_each_axis", "channels_of"]
+
+FEW = 6  # places along an axis, by which its channels are told
+LONGEST = 64  # of a square, which has as many places along the other axis
+
+
+def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:
+    """A grid of so many places along an axis, and of two along the others, if it can be one."""
+    assert code.grid is not None
+    sizes = tuple(count if k == axis else 2 for k in range(code.axes))
+    try:
+        code.grid(sizes)
+    except ValueError:
+        return (count,) * code.axes
+    return sizes
+
+
+def _line(code: Additive, axis: int, count: int) -> Tensor:
+    """The rows (count, D) of the places along an axis, at 0 of the others."""
+    assert code.grid is not None
+    at = tuple(slice(None) if k == axis else 0 for k in range(code.axes))
+    return code.grid(_sizes(code, axis, count))[at]
+
+
+def channels_of(code: Additive) -> tuple[list[int], ...]:
+    """The channels that change along each axis.
+
+    >>> import torch
+    >>> places = lambda sizes: torch.meshgrid(*map(torch.arange, sizes), indexing="ij")
+    >>> table = lambda sizes: torch.stack(places(sizes), -1)
+    >>> channels_of(Additive(name="f", added=lambda x: x, width=2, grid=table, axes=2))
+    ([0], [1])
+    """
+    found = []
+    for axis in range(code.axes):
+        line = _line(code, axis, FEW)
+        found.append((line != line[:1]).any(0).nonzero()[:, 0].tolist())
+    return tuple(found)
+
+
+def along_each_axis(code: Additive) -> dict[str, Additive]:
+    """By its name, each axis as code of one axis, of its own channels alone.
+
+    Empty where two axes change one channel, or one of them none.
+    """
+    each = channels_of(code)
+    every = [c for one in each for c in one]
+    if len(set(every)) < len(every) or not all(each):
+        return {}
+    names = ("frames", "rows", "columns")[-code.axes :]
+    return {
+        f"{name} (channels {told(channels)})": _of_axis(code, axis, channels)
+        for axis, (name, channels) in enumerate(zip(names, each, strict=True))
+    }
+
+
+def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
+    def added(x: Tensor) -> Tensor:
+        return x + _line(code, axis, x.shape[1])[:, channels].to(x)
+
+    square = len(set(_sizes(code, axis, FEW))) == 1
+    return replace(
+        code, added=added, width=len(channels), grid=None, axes=1,
+        most=min(code.most, LONGEST) if square else code.most, scale=1.0, make=None,
+    )  # fmt: skip
+
+
+def told(channels: list[int]) -> str:
+    """Channels in words: ranges, or the first and the last of those that stand apart.
+
+    >>> told([4, 5, 6, 7, 12, 13]), told([0, 2, 4, 6])
+    ('4 to 7, 12 to 13', '0, 2, .., 6')
+    """
+    ends = [k for k, c in enumerate(channels[:-1]) if channels[k + 1] != c + 1] + [-1]
+    starts = [0, *(k + 1 for k in ends[:-1])]
+    runs = [(channels[a], channels[b]) for a, b in zip(starts, ends, strict=True)]
+    if len(runs) > 3:
+        return f"{channels[0]}, {channels[1]}, .., {channels[-1]}"
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in runs)

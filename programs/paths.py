@@ -1,0 +1,149 @@
+"""Other ways to what a map of tokens makes: flags, kernels, a context of its own tokens.
+
+A context that is the tokens themselves, and a mask that shows every key, change nothing where the
+code looks at no order and no further weights are used: whether that is so is found by running it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from .masks import is_mask
+from .names import parameters
+from .roles import TURNED, role
+from .signature import Argument
+
+if TYPE_CHECKING:
+    from .tokens import OnTokens
+
+__all__ = ["paths_of"]
+
+CONTEXTS = ("context", "encoder_hidden_states", "key_value_states", "memory", "xa", "x_kv", "kv")
+KEYS = (("key", "value"), ("keys", "values"), ("k", "v"))
+COUNT = 6
+NEAR = 1e-5  # of the largest entry: what float32 leaves of a sum in another order
+
+
+def paths_of(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
+    """The other paths by name, each a map of tokens (B, T, E) and of those that are kept (B, T).
+
+    ``width``: the features of a token.
+    """
+    found: dict[str, OnTokens | Callable[..., Tensor]] = {}
+    taken = parameters(on.code.call)
+    if any(one.name == "need_weights" for one in taken):
+        for wanted in (True, False):
+            found[f"need_weights={wanted}"] = replace(on, options={"need_weights": wanted})
+    torch_parts = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+    if any(isinstance(part, torch_parts) for part in _parts(on)):
+        found["no fast path"] = _slow(on)
+    alike = [one.name for one in on.line.arrays if _like_tokens(on, one)]
+    if alike:
+        names = ", ".join((on.tokens.name, *alike))
+        found[f"one tensor for {names}"] = replace(on, shared=True)
+    if alike or not on.context:
+        found |= _same_of_any_order(on, width, alike)
+    return found
+
+
+def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, OnTokens]:
+    """Paths on which code may be causal, or place its tokens, where it is not so on the main one.
+
+    They are taken where the main one looks at no order.
+    """
+    taken = {one.name: one for one in parameters(on.code.call)}
+    told = {one.name for one in on.signature.arguments} | set(on.code.options.arguments)
+    spare = [name for name, one in taken.items() if not one.required and one.default is None]
+    free = [name for name in spare if name not in told]
+    tried: dict[str, OnTokens] = {}
+    contexts: list[tuple[str, ...]] = [(name,) for name in free if name in CONTEXTS]
+    contexts += [both for both in KEYS if set(both) <= set(free)]
+    for names in contexts:
+        more = [Argument(name, axes=on.tokens.axes, kind="tokens") for name in names]
+        told_so = replace(on.signature, arguments=(*on.signature.arguments, *more))
+        tried[", ".join(f"{name}={on.tokens.name}" for name in names)] = replace(
+            on, signature=told_so
+        )
+    if alike and set(alike) <= set(spare):
+        kept = tuple(one for one in on.signature.arguments if one.name not in alike)
+        tried[f"without {', '.join(alike)}"] = replace(
+            on, signature=replace(on.signature, arguments=kept)
+        )
+    if on.spare:
+        tried["a mask that shows every key"] = replace(on, full=True)
+    own = _weights(on, width) if tried and _blind(on, width) else None
+    if own is None:
+        return {}
+    found = {name: (path, _weights(path, width)) for name, path in tried.items()}
+    return {name: path for name, (path, used) in found.items()
+            if used is not None and used <= own}  # fmt: skip
+
+
+def _like_tokens(on: OnTokens, one: Argument) -> bool:
+    """Whether it is given the same tokens again."""
+    if one == on.tokens or is_mask(one) or role(one) not in TURNED:
+        return False
+    return set(one.letters) == set(on.tokens.letters)
+
+
+def _parts(on: OnTokens) -> list[nn.Module]:
+    return [*on.code.module.modules()] if on.code.module is not None else []
+
+
+def _blind(on: OnTokens, width: int) -> bool:
+    """Whether tokens in another order give the outputs in that order, in evaluation."""
+    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
+    order = torch.tensor([2, 5, 0, 4, 1, 3])
+    with _evaluating(on), torch.no_grad():
+        there, here = on(x[:, order]), on(x)[:, order]
+    return bool((there - here).abs().max() <= NEAR * here.abs().max())
+
+
+def _weights(on: OnTokens, width: int) -> frozenset[str] | None:
+    """The names of the weights that the result depends on; None where it cannot be called."""
+    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(10))
+    named = {} if on.code.module is None else dict(on.code.module.named_parameters())
+    weights = {name: one for name, one in named.items() if one.requires_grad}
+    with _evaluating(on), torch.enable_grad():
+        try:
+            result = on(x)
+        except Exception:  # noqa: BLE001 (called in a way that nobody told, code may raise anything)
+            return None
+        if not weights or not result.requires_grad:
+            return frozenset()
+        found: tuple[Tensor | None, ...] = torch.autograd.grad(
+            result.square().sum(), [*weights.values()], allow_unused=True
+        )
+    return frozenset(name for name, grad in zip(weights, found, strict=True) if grad is not None)
+
+
+@contextmanager
+def _evaluating(on: OnTokens) -> Iterator[None]:
+    before = [(part, part.training) for part in _parts(on)]
+    try:
+        for part, _ in before:
+            part.training = False
+        yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+def _slow(on: OnTokens) -> Callable[..., Tensor]:
+    """The same without the fast path of torch's own modules."""
+
+    def slow(x: Tensor, keep: Tensor | None = None) -> Tensor:
+        before = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            return on(x, keep)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(before)
+
+    return slow

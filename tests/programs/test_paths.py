@@ -1,0 +1,153 @@
+"""Other paths of a map of tokens: a context of its own tokens, a mask that shows all, padding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.draw import Draw
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Attention
+
+
+class Reading(nn.Module):
+    """Attention that reads a context, or the tokens themselves."""
+
+    fault = ""
+
+    def __init__(self, dim: int = 16, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        read = x if context is None else context
+        keys = self.q if context is not None and self.fault == "weights of queries" else self.k
+        if context is not None and self.fault == "norm of its own":
+            read = self.norm(read)
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in (self.q(x), keys(read), self.v(read))
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        late = torch.ones(scores.shape[-2:]).triu(1).bool()
+        if mask is not None and self.fault == "causal under a mask":
+            scores = scores.masked_fill(late, -torch.inf)
+        elif mask is not None:
+            scores = scores + mask
+        elif context is None and self.fault == "causal alone":
+            scores = scores.masked_fill(late, -torch.inf)
+        out: Tensor = self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return out
+
+
+class OfQueries(Reading):
+    """In the path of a context queries and keys share their weights."""
+
+    fault = "weights of queries"
+
+
+class MaskIsCausal(Reading):
+    """Whatever the mask says."""
+
+    fault = "causal under a mask"
+
+
+class OwnNorm(Reading):
+    """A context is normed, which is another function, and so are other weights used."""
+
+    fault = "norm of its own"
+
+
+class CausalAlone(Reading):
+    """Causal where nothing else is said."""
+
+    fault = "causal alone"
+
+
+def called(code: nn.Module, line: str) -> Attention:
+    torch.manual_seed(3)
+    found = adapted_as(code, line, kind="attention")
+    assert isinstance(found, Attention)
+    return found
+
+
+def agree(subject: Attention) -> Finding:
+    found = examine(subject, (Draw(0),), ("paths-agree",))
+    return next((one for one in found if one.verdict == "broken"), found[0])
+
+
+def test_a_context_of_the_tokens_themselves_changes_nothing() -> None:
+    subject = called(Reading(), "x: B n E -> B n E")
+    assert set(subject.paths) == {"context=x"}
+    assert agree(subject).verdict == "holds"
+
+
+def test_weights_of_queries_in_the_path_of_a_context_are_seen() -> None:
+    seen = agree(called(OfQueries(), "x: B n E -> B n E"))
+    assert seen.verdict == "broken"
+    assert "the path context=x" in seen.why
+
+
+def test_a_mask_that_shows_every_key_changes_nothing() -> None:
+    line = "x: B n E, mask: r n add -> B n E"
+    subject = called(Reading(), line)
+    assert "a mask that shows every key" in subject.paths
+    assert agree(subject).verdict == "holds"
+    seen = agree(called(MaskIsCausal(), line))
+    assert seen.verdict == "broken"
+    assert "the path a mask that shows every key" in seen.why
+
+
+@pytest.mark.parametrize("code", [OwnNorm, CausalAlone])
+def test_what_is_another_function_by_design_is_no_path(code: type[nn.Module]) -> None:
+    assert not called(code(), "x: B n E -> B n E").paths
+
+
+def test_one_tensor_for_all_gives_what_copies_give() -> None:
+    class Three(nn.Module):
+        def __init__(self, fault: bool) -> None:
+            super().__init__()
+            self.parts, self.fault = nn.Linear(16, 48), fault
+
+        def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            q, k, v = (
+                part for x, n in ((query, 0), (key, 1), (value, 2))
+                for part in [self.parts(x).chunk(3, -1)[n]]
+            )  # fmt: skip
+            if self.fault and key is query:
+                k = q
+            out: Tensor = (q @ k.mT / 4).softmax(-1) @ v
+            return out
+
+    line = "query: B n E, key: B n E, value: B n E -> B n E"
+    assert agree(called(Three(fault=False), line)).verdict == "holds"
+    assert agree(called(Three(fault=True), line)).verdict == "broken"
+
+
+def test_paths_agree_where_rows_are_padded() -> None:
+    """Weights asked for, a path of its own may forget what is padded."""
+
+    class Padded(nn.Module):
+        def __init__(self, fault: bool) -> None:
+            super().__init__()
+            self.parts, self.fault = nn.Linear(16, 48), fault
+
+        def forward(self, x: Tensor, keep: Tensor | None = None, need_weights: bool = False
+                    ) -> Tensor:  # fmt: skip
+            q, k, v = self.parts(x).chunk(3, -1)
+            scores = q @ k.mT / 4
+            if keep is not None and not (self.fault and need_weights):
+                scores = scores.masked_fill(~keep[:, None], -torch.inf)
+            out: Tensor = scores.softmax(-1) @ v
+            return out
+
+    line = "x: B n E, keep: B n keep -> B n E"
+    assert agree(called(Padded(fault=False), line)).verdict == "holds"
+    assert agree(called(Padded(fault=True), line)).verdict == "broken"
