@@ -1,0 +1,296 @@
+"""Reference programs on arrays: rotations, attention, layers, masks, tables, and faulty ones.
+
+Vectors have four channels, in halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from array_api_compat import array_namespace
+
+__all__ = [
+    "add_up", "added_after", "after_eviction", "aligned_attend", "all_at", "at_own_place",
+    "attend", "band_attend", "by_place", "by_start", "by_token_place", "causal", "documents",
+    "exponentials", "fed", "fed_anew", "first_head_longer", "first_head_shifted", "half_longer",
+    "heads_mixed", "in_groups", "inverted_mask", "last_tokens", "less_mean_of_rows",
+    "mean_of_past", "mean_of_tokens", "neighbours", "next_to_each_other", "of_heads", "offsets",
+    "or_zeros", "over_queries", "padded", "past_tokens", "rows_mixed", "seen_exponentials",
+    "shares", "sines", "slopes", "turned", "turned_at_place", "under_a_mask", "under_numbers",
+    "values_leak", "visible", "weighted",
+]  # fmt: skip
+
+
+def turned(x: Any, p: Any) -> Any:
+    """Channel i turned with channel i + 2 by the angle p, or p/4."""
+    xp = array_namespace(x)
+    angles = xp.stack([1.0 * p, 0.25 * p], axis=-1)[:, None]
+    c, s = xp.cos(angles), xp.sin(angles)
+    left, right = x[..., :2], x[..., 2:]
+    return xp.concat((left * c - right * s, right * c + left * s), axis=-1)
+
+
+def first_head_longer(x: Any) -> Any:
+    return array_namespace(x).concat((2 * x[:, :1], x[:, 1:]), axis=1)
+
+
+def half_longer(x: Any) -> Any:
+    return array_namespace(x).concat((2 * x[..., :2], 3 * x[..., 2:]), axis=-1)
+
+
+def at_own_place(x: Any, p: Any) -> Any:
+    return turned(x, 0 * p + array_namespace(x).arange(x.shape[2])[None])
+
+
+def less_mean_of_rows(x: Any) -> Any:
+    return x - array_namespace(x).mean(x, axis=0, keepdims=True)
+
+
+def exponentials(q: Any, k: Any) -> Any:
+    """e to the scores."""
+    return array_namespace(q).exp(q @ k.mT)
+
+
+def weighted(weights: Any, v: Any, more: Any = 0) -> Any:
+    """Values weighted, over the sum of the weights and more."""
+    total = array_namespace(v).sum(weights, axis=-1, keepdims=True)
+    return (weights / (total + more)) @ v
+
+
+def shares(q: Any, k: Any) -> Any:
+    """softmax(q kᵀ)."""
+    weights = exponentials(q, k)
+    return weights / array_namespace(q).sum(weights, axis=-1, keepdims=True)
+
+
+def attend(q: Any, k: Any, v: Any) -> Any:
+    """softmax(q kᵀ) v."""
+    return weighted(exponentials(q, k), v)
+
+
+def seen_exponentials(q: Any, k: Any, ahead: int = 0) -> Any:
+    xp = array_namespace(q)
+    there, here = xp.arange(k.shape[2])[None, :], xp.arange(q.shape[2])[:, None]
+    return xp.where(there - ahead <= here, exponentials(q, k), 0 * q[..., :1])
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    """Attention in which query i sees the keys up to i."""
+    return weighted(seen_exponentials(q, k), v)
+
+
+def by_place(q: Any, k: Any, v: Any) -> Any:
+    place = array_namespace(q).arange(k.shape[2]) + 1.0
+    return weighted(exponentials(q, k) * place, v)
+
+
+def over_queries(q: Any, k: Any, v: Any) -> Any:
+    xp, weights = array_namespace(q), exponentials(q, k)
+    return (weights / xp.sum(weights, axis=-2, keepdims=True)) @ v
+
+
+def of_heads(x: Any, order: Sequence[int]) -> Any:
+    return array_namespace(x).stack([x[:, head] for head in order], axis=1)
+
+
+def band_attend(
+    q: Any, k: Any, v: Any, before: int = 1 << 20, ahead: int = 0, first: bool = True
+) -> Any:
+    """Attention to so many keys up to the query's own, the last of both together, or ahead."""
+    xp, past = array_namespace(q), k.shape[2] - q.shape[2]
+    far = past + xp.arange(q.shape[2])[:, None] - xp.arange(k.shape[2])[None, :]
+    seen = (far < before) & (far >= -ahead)
+    if not first:
+        seen = seen & ((far == 0) | (xp.arange(k.shape[2])[None, :] > 0))
+    return weighted(xp.where(seen, exponentials(q, k), 0 * q[..., :1]), v)
+
+
+def in_groups(q: Any, k: Any, v: Any) -> Any:
+    """Four heads, two to each of two groups."""
+    return attend(q, of_heads(k, (0, 0, 1, 1)), of_heads(v, (0, 0, 1, 1)))
+
+
+def aligned_attend(q: Any, k: Any, v: Any, early: int = 0) -> Any:
+    """Causal attention whose last query stands at the last key."""
+    past = k.shape[2] - q.shape[2]
+    return weighted(seen_exponentials(q, k, past - early * (past > 0)), v)
+
+
+def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) -> Any:
+    """Attention that reads the keys which a mask shows, and ``left`` of each weight elsewhere."""
+    weights = exponentials(q, k)
+    if seen is not None:
+        weights = array_namespace(q).where(seen, weights, left * weights)
+    return weighted(weights, v)
+
+
+def under_numbers(q: Any, k: Any, v: Any, m: Any = None) -> Any:
+    """Attention with numbers that are added to its scores."""
+    weights = exponentials(q, k)
+    return weighted(weights if m is None else weights * array_namespace(q).exp(m), v)
+
+
+def added_after(q: Any, k: Any, v: Any, m: Any = None) -> Any:
+    return attend(q, k, v) if m is None else attend(q, k, v) + m @ v
+
+
+def inverted_mask(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    return attend(q, k, v) if seen is None else under_a_mask(q, k, v, ~seen, 0.01)
+
+
+def or_zeros(q: Any, k: Any, v: Any, seen: Any = None, others: float = 0.0) -> Any:
+    """Attention under a mask, where a query that sees no key reads zeros."""
+    if seen is None:
+        return attend(q, k, v)
+    xp = array_namespace(q)
+    weights = xp.where(seen, exponentials(q, k), 0 * q[..., :1])
+    blind = xp.sum(weights, axis=-1, keepdims=True) == 0
+    return weighted(weights, v, xp.where(blind, 1.0, others * xp.any(blind)))
+
+
+def values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    return under_a_mask(q, k, v, seen) + array_namespace(v).mean(v, axis=2, keepdims=True)
+
+
+def heads_mixed(q: Any, k: Any, v: Any) -> Any:
+    return attend(q, k, v) + array_namespace(q).mean(q, axis=1, keepdims=True)
+
+
+def rows_mixed(q: Any, k: Any, v: Any) -> Any:
+    return attend(q, k, v) + array_namespace(q).mean(q, axis=0, keepdims=True)
+
+
+def mean_of_tokens(x: Any) -> Any:
+    """Each token and the mean of all."""
+    return x + array_namespace(x).mean(x, axis=1, keepdims=True)
+
+
+def by_token_place(x: Any) -> Any:
+    return x * (array_namespace(x).arange(x.shape[1]) + 1.0)[None, :, None]
+
+
+def add_up(x: Any, weights: Any) -> Any:
+    """x and the mean of what each token sees: weights (n, n) or (B, n, n), 1 or 0."""
+    xp = array_namespace(x)
+    return x + (weights @ x) / xp.sum(weights, axis=-1, keepdims=True)
+
+
+def mean_of_past(x: Any, queries: int = 0) -> Any:
+    """The past of the last so many tokens (all, if 0): (queries, n), 1 or 0."""
+    xp, n = array_namespace(x), x.shape[1]
+    here = xp.arange(n)[n - queries if queries else 0 :, None]
+    return xp.where(xp.arange(n)[None, :] <= here, 1.0, 0.0)
+
+
+def last_tokens(x: Any, before: int, ahead: int = 0) -> Any:
+    """Each token, and the mean of so many tokens up to it, or ahead."""
+    xp, n = array_namespace(x), x.shape[1]
+    far = xp.arange(n)[:, None] - xp.arange(n)[None, :]
+    return add_up(x, xp.where((far < before) & (far >= -ahead), 1.0, 0.0))
+
+
+def past_tokens(x: Any) -> Any:
+    """Each token, and the mean of the tokens up to it."""
+    return add_up(x, mean_of_past(x))
+
+
+def fed(x: Any, state: Any, kept: int = 1 << 20, ahead: bool = False) -> tuple[Any, Any]:
+    """The same of a piece, the state being the tokens before it, of which the last are kept."""
+    xp = array_namespace(x)
+    whole = x if state is None else xp.concat((state, x), axis=1)
+    weights = mean_of_past(whole, x.shape[1])
+    seen = 0 * weights + 1.0 if ahead else weights
+    mean = (seen @ whole) / xp.sum(seen, axis=-1, keepdims=True)
+    return x + mean, whole[:, -kept:] if kept < whole.shape[1] else whole
+
+
+def fed_anew(x: Any, state: Any) -> tuple[Any, Any]:
+    found, state = fed(x, state)
+    return found * (1.0 if state.shape[1] == x.shape[1] else 2.0), state
+
+
+def documents(x: Any, ids: Any, before: int = 0) -> Any:
+    """Each token, and the mean of its document, which begins at id 0; or of those before it."""
+    xp = array_namespace(x)
+    starts = xp.where(ids == 0, 1, 0)
+    number = xp.cumulative_sum(starts, axis=1)
+    apart = number[:, :, None] - number[:, None, :]
+    return add_up(x, xp.where((apart >= 0) & (apart <= before), 1.0, 0.0))
+
+
+def padded(x: Any, keep: Any) -> Any:
+    """Each token, and the mean of those that count."""
+    return add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
+
+
+def turned_at_place(x: Any, power: int = 1) -> Any:
+    return turned(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
+
+
+def all_at(x: Any, s: Any) -> Any:
+    """Every token s further."""
+    xp = array_namespace(x)
+    return turned(x, xp.zeros(x.shape[:1] + x.shape[2:3], dtype=xp.int64) + s)
+
+
+def first_head_shifted(x: Any, s: Any) -> Any:
+    return array_namespace(x).concat((all_at(x[:, :1], s), x[:, 1:]), axis=1)
+
+
+def after_eviction(x: Any, late: int) -> tuple[Any, Any, Any]:
+    """The last four keys, said to be at 0, 1, 2, 3, and turned there, or later."""
+    xp, own = array_namespace(x), x[:, :, -4:]
+    at = xp.arange(own.shape[2])
+    turned_at = at + late * (x.shape[2] > 4)
+    return turned(own, xp.stack([turned_at] * x.shape[0], axis=0)), own, at
+
+
+def neighbours(x: Any, p: Any) -> Any:
+    """Channels 0 and 1, and 2 and 3, turned as ``turned`` does 0 and 2, and 1 and 3."""
+    order = [0, 2, 1, 3]
+    xp = array_namespace(x)
+    halves = turned(xp.stack([x[..., c] for c in order], axis=-1), p)
+    return xp.stack([halves[..., c] for c in order], axis=-1)
+
+
+def next_to_each_other(w: Any, heads: int) -> Any:
+    """Rows of a projection in the order of ``neighbours``."""
+    xp = array_namespace(w)
+    rows = [4 * head + c for head in range(heads) for c in (0, 2, 1, 3)]
+    return xp.stack([w[row] for row in rows], axis=0)
+
+
+def offsets(x: Any, y: Any) -> Any:
+    """How far each key is before each query, the last ones together: (r, n)."""
+    xp, r, n = array_namespace(x), x.shape[0], y.shape[0]
+    return (xp.arange(r)[:, None] + (n - r) - xp.arange(n)[None, :]) * 1.0
+
+
+def slopes(x: Any, y: Any) -> Any:
+    """−2^(−h) times the distance, of two heads."""
+    far = offsets(x, y)
+    return array_namespace(x).stack([-0.5 * far, -0.25 * far], axis=0)
+
+
+def by_start(x: Any, y: Any) -> Any:
+    """The same, the first query and the first key together."""
+    far = offsets(x, x[:1]) * 0.0 + offsets(x, y) - (y.shape[0] - x.shape[0]) * 1.0
+    return array_namespace(x).stack([-0.5 * far, -0.25 * far * far], axis=0)
+
+
+def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) -> Any:
+    """Tokens (B, n, 4) and a table of two sines and cosines."""
+    xp, n = array_namespace(x), x.shape[1]
+    place = xp.arange(n)[:, None] * 1.0
+    angles = xp.concat((place, 0.25 * place), axis=1) ** power * (n if by_length else 1.0)
+    table = xp.concat((xp.sin(angles), xp.cos(angles)), axis=1)
+    return x + (table * (1.0 + longer * place))[None]
+
+
+def visible(
+    x: Any, y: Any, ahead: int = 0, before: int = 1 << 20, at_end: bool = True
+) -> Any:
+    """Truth values (r, n): the keys up to each query, the last ones together; so many, or ahead."""
+    far = offsets(x, y) if at_end else offsets(x, y) - (y.shape[0] - x.shape[0])
+    return (far >= -ahead) & (far < before)
