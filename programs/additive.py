@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .code import Code
+from .given import chosen, told
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .names import sizes_of
@@ -171,10 +172,10 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
             code,
             signature,
             partial(additive, guessed=guessed),
-            "; ".join(filter(None, (
+            told("; ".join(filter(None, (
                 "" if adds else "it makes the table, which is added to x here",
                 "rows of offsets n - 1 to 0 are read as those of positions" * of_offsets,
-            ))),
+            ))), signature),
             guessed,
         ),
         added=call if adds else lambda x: x + call(x),
@@ -184,6 +185,7 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
         learned=any(p.requires_grad for p in parts),
         grid=_table(_of_grid(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
+        given=chosen(signature),
     )
 
 

@@ -101,6 +101,14 @@ def _one_axis(subject: Rotary) -> str:
     return "its positions have one axis" if subject.axes < 2 else ""
 
 
+def _no_scale(subject: Attention) -> str:
+    if subject.declared is None:
+        return "no scale is declared"
+    if subject.positional or declared_of(subject).positions not in (None, "none"):
+        return "the code looks at positions: scores are not the products alone"
+    return ""
+
+
 def _one_table(subject: Additive) -> str:
     if subject.learned:
         return "its table is learned"
@@ -237,6 +245,7 @@ RULES: dict[str, Callable[[Any], str]] = {
     "past-is-used": _past,
     "hidden-keys-do-nothing": _no_mask,
     "mask-adds": _no_numbers,
+    "scale-as-declared": _no_scale,
     "layout-as-declared": _undeclared("layout", "no layout is declared"),
     "width-as-declared": _undeclared("width", "no width is declared"),
     "frequencies-as-declared": _no_ladder,

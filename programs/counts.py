@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .code import Code
+from .given import chosen, told
 from .grammar import parse
 from .layout import laid_out, read_back
 from .names import parameters, sizes_of
@@ -182,12 +183,17 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     more = "" if "r" in signature.letters else ONE_LENGTH
     more = more and (_told_fixed(signature) or more)
     return Bias(
-        **common(code, signature, partial(bias, guessed=guessed), more, guessed),
+        **common(code, signature, partial(bias, guessed=guessed), told(more, signature), guessed),
         heads=heads,
         bias=call,
         causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
-        given={"start": left} if (left := start_left_out(code, signature)) else {},
+        given={**chosen(signature), **_start(code, signature)},
     )
+
+
+def _start(code: Code, signature: Signature) -> dict[str, str]:
+    left = start_left_out(code, signature)
+    return {"start": left} if left else {}
 
 
 def _told_fixed(signature: Signature) -> str:
@@ -230,10 +236,11 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     more = "" if "r" in signature.letters else ONE_LENGTH
     more = more and (_told_fixed(signature) or more)
     return Mask(
-        **common(code, signature, partial(mask, guessed=guessed), more, guessed),
+        **common(code, signature, partial(mask, guessed=guessed), told(more, signature), guessed),
         mask=read,
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
+        given=chosen(signature),
     )
 
 

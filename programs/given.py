@@ -6,9 +6,33 @@ its mask is given one made here.  What the table or the mask says is no property
 
 from __future__ import annotations
 
+from .roles import role
+from .signature import Signature
 from .subjects import Subject
 
-__all__ = ["not_its_own", "under"]
+__all__ = ["chosen", "not_its_own", "told", "under"]
+
+# What an array holds that code of lengths is given, which its call does not say.
+HOLDS = {
+    "ids": "all of {} are alike", "index": "all of {} are 0",
+    "lengths": "{} says that no row is padded", "keep": "{} shows every key",
+    "hide": "{} shows every key", "ones": "{} shows every key",
+}  # fmt: skip
+
+
+def chosen(signature: Signature) -> dict[str, str]:
+    """What the arrays hold that code is handed for their shapes, as "values" of what is given.
+
+    Every verdict is of these values alone.
+
+    >>> from .grammar import parse
+    >>> chosen(parse("segment_ids: B n ids -> B n n keep"))
+    {'values': 'all of segment_ids are alike'}
+    >>> chosen(parse("x: B n E tokens -> B n E"))
+    {}
+    """
+    told = [HOLDS[role(one)].format(one.name) for one in signature.arrays if role(one) in HOLDS]
+    return {"values": "; ".join(told)} if told else {}
 
 OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared",
              "follows-its-arguments", "neighbours-differ", "angles-are-exact",
@@ -16,6 +40,11 @@ OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared
 OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
 OF_CONTEXT = ("causal", "past-is-used", "window-as-declared", "alignment", "step-by-step")
 OF_MASKS = ("causal", "past-is-used", "window-as-declared")
+
+
+def told(more: str, signature: Signature) -> str:
+    """How code is called, in words, with what the arrays hold that it is handed."""
+    return "; ".join(filter(None, (more, *chosen(signature).values())))
 
 
 def not_its_own(subject: Subject, law: str) -> str:

@@ -29,8 +29,6 @@ def scale_as_declared(scene: Scene) -> Outcome:
         if inner is None:
             return not_asked("the code takes tokens: its scores cannot be set")
         scene, one = replace(scene, subject=inner), inner
-    if one.positional or scene.declared.positions not in (None, "none"):
-        return not_asked("the code looks at positions: scores are not the products alone")
     for sizes in _two_keys(scene):
         read = _read_scale(scene, sizes)
         wanted = scene.declared.scale or 1 / math.sqrt(sizes[5])
@@ -43,10 +41,6 @@ def scale_as_declared(scene: Scene) -> Outcome:
         if as_wanted or not _products(scene, sizes, float(read[0].median())):
             return undecided("the scores are not a scale times q·k: no scale can be read")
         values = sorted({round(float(x), 6) for x in read[0].flatten()})[:4]
-        if one.declared is None:
-            told = " or ".join(f"{value:.6g}" for value in values)
-            why = f"the scale is {told}, not 1/√{sizes[5]}; declare it to have it compared"
-            return undecided(why, apart, read[1])  # fmt: skip
         seen = Seen({**named(sizes), "seed": scene.draw.seed}, ("the scale that was read", values),
                     ("the declared scale", wanted), apart, read[1])  # fmt: skip
         return Outcome(_scale_words(values, wanted), apart, read[1], seen,

@@ -69,12 +69,12 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
         return _attention(subject, used)
     if isinstance(subject, Additive):
         x = torch.randn(3, 5, subject.width)
-        return (Call("added", subject.added, (x,), ("B n E",), used),)
+        return (Call("added", subject.added, (x,), ("B n E",), used, _beside(subject)),)
     if isinstance(subject, Layer):
         x = torch.randn(3, 5, subject.embed)
         return (Call("call", subject.call, (x,), ("B n E",), used),)
     if isinstance(subject, Bias) and subject.bias is not None:
-        return (_counted("biased", subject.bias, used),)
+        return (_counted("biased", subject.bias, used, _beside(subject)),)
     if isinstance(subject, Bias):
         made = window_of(subject)
         return () if made is None else (
@@ -82,19 +82,20 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
                  (Condition(f"window = {made.sizes}", "for"),)),
         )  # fmt: skip
     if isinstance(subject, Mask):
-        return (_counted("masked", subject.mask, used),)
+        return (_counted("masked", subject.mask, used, _beside(subject)),)
     return ()
 
 
 def _counted(
-    name: str, made: Callable[[int, int], Tensor], used: tuple[nn.Module, ...]
-) -> Call:
+    name: str, made: Callable[[int, int], Tensor], used: tuple[nn.Module, ...],
+    where: tuple[Condition, ...],
+) -> Call:  # fmt: skip
     """Code of two counts, as code of two lists of that many numbers: queries, keys."""
 
     def call(x: Tensor, y: Tensor) -> Tensor:
         return made(x.shape[0], y.shape[0])
 
-    return Call(name, call, (torch.randn(5), torch.randn(7)), ("r", "n"), used)
+    return Call(name, call, (torch.randn(5), torch.randn(7)), ("r", "n"), used, where)
 
 
 def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
@@ -141,6 +142,9 @@ def _both(
 
 def _beside(subject: Subject) -> tuple[Condition, ...]:
     """What is given with a call, or left out of it: a proof is of that call."""
+    values = subject.given.get("values", "")
+    if values:
+        return tuple(Condition(one, "where") for one in values.split("; "))
     made = subject.given.get("mask", "")
     if made:
         return (Condition(f"the mask that is given is {made}", "where"),)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from tests.programs.adapting_code import distance
@@ -251,3 +252,23 @@ def test_code_that_is_built_with_a_length_keeps_what_it_kept(*, first: bool, ver
     kept = subject_of(Kept, line)
     (found,) = examine(kept, laws=["calls-forget"])
     assert found.verdict == verdict, found.why
+
+
+def packed(segment_ids: Tensor) -> Tensor:
+    """True where two tokens are of one document."""
+    return segment_ids[:, :, None] == segment_ids[:, None, :]
+
+
+def test_what_arrays_hold_that_we_choose_is_a_condition() -> None:
+    subject = adapted_as(packed, "segment_ids: B n ids -> B n n keep", kind="mask")
+    assert subject.given["values"] == "all of segment_ids are alike"
+    assert "all of segment_ids are alike" in subject.adapted
+    (found,) = prove(subject, laws=["true-means-visible"]).findings
+    assert found.verdict == "holds"
+    assert "all of segment_ids are alike" in [one.text for one in found.assuming]
+
+
+def test_tables_of_tokens_alone_have_no_such_condition() -> None:
+    subject = adapted_as(lambda x: x + torch.arange(x.shape[1])[:, None], "x: B n E -> B n E",
+                         kind="additive")  # fmt: skip
+    assert "values" not in subject.given
