@@ -21,7 +21,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check --select TID251 $(LAYERS)
 
 types: $(VENV)/.dev
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(JOBS)
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS)

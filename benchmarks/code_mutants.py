@@ -63,7 +63,7 @@ class Mutant:
         changed = tree.body[self.statement]
         target = next(n for k, n in enumerate(ast.walk(changed)) if k == self.place)
         _replace(changed, target, ast.parse(self.after, mode="eval").body)
-        return ast.unparse(ast.fix_missing_locations(tree))
+        return ast.unparse(tree)
 
 
 Edit = tuple[str, ast.expr]
@@ -85,9 +85,10 @@ def mutants(source: str, keep: Callable[[ast.stmt], bool] = lambda _: True) -> I
                 continue
             if node in unread:
                 continue
+            before = ""
             for kind, new in _edits(node, names.get(node, [])):
-                before, after = (ast.unparse(ast.fix_missing_locations(n)) for n in (node, new))
-                yield Mutant(kind, node.lineno, before, after, source, k, place)
+                before = before or ast.unparse(node)
+                yield Mutant(kind, node.lineno, before, ast.unparse(new), source, k, place)
 
 
 def _replace(root: ast.AST, target: ast.AST, new: ast.expr) -> None:

@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +30,102 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """What a module makes for all of its tests is made once: one worker runs them.
+# What takes longest, in the order in which it is begun: whoever gets it last keeps the others
+# waiting.  A folder stands for its files.
+FIRST = (
+    "tests/front/test_claims_of_the_documents.py",
+    "tests/numeric/test_catalogue.py",
+    "tests/attacks",
+    "tests/layout",
+    "tests/front/test_zoo_trial.py",
+    "tests/bugs",
+    "tests/programs",
+    "tests/front",
+)
+TOGETHER = 12  # tests of one file that a worker is given at a time, where they are short
+SINGLY = ("tests/attacks", "tests/bugs")  # where each is long
 
-    A run of every claim takes a minute and a half, and each worker would do it again.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest first; the rest as it stands."""
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+def place(nodeid: str) -> int:
+    """Where a test stands in the order of :data:`FIRST`."""
+    path = nodeid.partition("::")[0]
+    return next((k for k, one in enumerate(FIRST) if is_of(path, one)), len(FIRST))
+
+
+def is_of(path: str, part: str) -> bool:
+    """Whether a file is this one, or in this folder."""
+    return path == part or path.startswith(f"{part}/")
+
+
+def units(nodeids: list[str]) -> dict[str, str]:
+    """By test, the unit with which a worker is given it.
+
+    What a module makes for all of its tests is made once: one worker runs them.  Of other files a
+    few tests go together, since to hand out thousands one by one takes a third of their time.
     """
-    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
-
-    class ByFixture(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.partition("::")[0]
-            return path if makes_for_a_module(path) else nodeid
-
-    return ByFixture(config, log)
+    found: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for nodeid in nodeids:
+        path = nodeid.partition("::")[0]
+        if makes_for_a_module(path):
+            found[nodeid] = path
+        elif any(is_of(path, part) for part in SINGLY):
+            found[nodeid] = nodeid
+        else:
+            found[nodeid] = f"{path} {seen[path] // TOGETHER}"
+            seen[path] += 1
+    return found
 
 
 @cache
 def makes_for_a_module(path: str) -> bool:
-    """Whether a file has a fixture for all of its tests, beside settings that cost nothing."""
+    """Whether a file makes something for all of its tests, beside settings that cost nothing."""
     file = ROOT / path
-    return file.is_file() and '@pytest.fixture(scope="module")' in file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return '@pytest.fixture(scope="module")' in text
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests are handed out by :func:`units`, in their order."""
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    config.option.loadscopereorder = False
+
+    class ByFixture(LoadScopeScheduling):  # type: ignore[misc]
+        by_test: dict[str, str] | None = None
+
+        def _split_scope(self, nodeid: str) -> str:
+            if self.by_test is None:
+                self.by_test = units(self.collection)
+            return self.by_test[nodeid]
+
+        def _reschedule(self, node: Any) -> None:
+            if node in self.registered_collections:  # it may just have replaced a crashed one
+                super()._reschedule(node)
+
+        def remove_node(self, node: Any) -> str | None:
+            """The test that a worker died of, which would be the death of the next one too."""
+            given = self.assigned_work.pop(node)
+            left = {unit: tests for unit, tests in given.items() if not all(tests.values())}
+            if not left:
+                return None
+            first = next(iter(left.values()))
+            crashed: str = next(test for test, done in first.items() if not done)
+            first[crashed] = True
+            self.workqueue.update(
+                {u: tests for u, tests in left.items() if not all(tests.values())}
+            )
+            for other in self.assigned_work:
+                self._reschedule(other)
+            return crashed
+
+    return ByFixture(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -57,10 +134,14 @@ def root() -> Path:
     return ROOT
 
 
+STORES = count()
+
+
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A store of its own for each test: what one test finished, no other finds."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    place = tmp_path_factory.getbasetemp() / f"cache {next(STORES)}"  # made when it is written to
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
 
 
 def torch_settings() -> dict[str, object]:

@@ -281,11 +281,11 @@ def test_a_child_whose_parent_is_gone_ends(tmp_path: Path) -> None:
     """Even one whose code never ends: its input closes."""
     file = write_code(tmp_path, "while True: pass")
     child = Child(Asked(target=f"{file}::f"))
-    while json.loads(child.heard.get(timeout=60) or b"{}").get("does") != "being imported":
+    while json.loads(child.heard.get(timeout=300) or b"{}").get("does") != "being imported":
         pass
     assert child.process.stdin is not None
     child.process.stdin.close()
-    assert child.process.wait(20) == 3
+    assert child.process.wait(120) == 3
     child.kill()
 
 

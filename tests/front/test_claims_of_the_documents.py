@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.claim_page import claim_page
 from attnproof.ledger import Ledger, load_ledger
 from attnproof.records import Results
-from attnproof.runner import Options, run
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +21,39 @@ def ledger() -> Ledger:
     return load_ledger(load_catalogue())
 
 
+RUN = """
+import sys
+from attnproof.catalogue import load_catalogue
+from attnproof.ledger import load_ledger
+from attnproof.runner import Options, run
+catalogue = load_catalogue()
+print(run(catalogue, Options(numeric=False), ledger=load_ledger(catalogue)).model_dump_json())
+print("torch" in sys.modules)
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of every theorem and every claim, and whether its process loaded torch."""
+
+    results: Results
+    loaded: str
+
+
 @pytest.fixture(scope="module")
-def results(ledger: Ledger) -> Results:
-    """A run of every claim, without numbers."""
-    return run(load_catalogue().having(ledger.theorems), Options(numeric=False), ledger=ledger)
+def ran(root: Path) -> Ran:
+    """A run without numbers, in a process of its own, in which no other test imports anything."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], cwd=root, stdout=subprocess.PIPE, text=True, check=True
+    )
+    results, loaded = done.stdout.splitlines()
+    return Ran(Results.model_validate_json(results), loaded)
+
+
+@pytest.fixture(scope="module")
+def results(ran: Ran) -> Results:
+    """What that run found."""
+    return ran.results
 
 
 def test_the_ledger_is_whole(ledger: Ledger) -> None:
@@ -69,3 +102,8 @@ def test_every_page_fits_80_columns(results: Results) -> None:
     for claim in results.claims:
         page = claim_page(claim, results)
         assert max(map(len, page.splitlines())) <= 80, claim.id
+
+
+def test_deciding_every_theorem_never_loads_torch(ran: Ran) -> None:
+    assert {entry.id for entry in load_catalogue().entries} <= {t.id for t in ran.results.theorems}
+    assert ran.loaded == "False"

@@ -277,7 +277,7 @@ def test_an_interrupted_table_keeps_what_was_decided(root: Path, tmp_path: Path,
         heard += line
     wait_for(slow.with_suffix(".started"))
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, out + err
     assert "! interrupted; not whole: zz" in out
     record = TableRecord.model_validate_json(file.read_text(encoding="utf-8"))
@@ -293,7 +293,7 @@ def test_an_interrupt_before_the_first_cell_leaves_the_old_file(
     process, slow, file = started(root, tmp_path, "zz", jobs)
     wait_for(slow.with_suffix(".started"))
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, out + err
     assert "attnproof: interrupted before any law was decided; nothing written\n" in err
     assert file.read_text() == "yesterday's"

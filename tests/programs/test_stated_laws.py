@@ -36,6 +36,7 @@ OF_THE_PAST = ("causal", "past-is-used", "alignment", "step-by-step")
 MEASURED = ("past-is-used", "window-as-declared", "mask-adds", "true-means-visible", "hidden-rows")
 READ_OFF = {"shown": "attend", "attend_added": "attend", "attend_keeping": "attend",
             "attend_masked": "attend", "reached": "layer"}  # fmt: skip
+PROOF = 2.0  # seconds: those of the right programs are found in less
 UNPROVED = ("alignment", "groups-of-heads", "hidden-keys-do-nothing", *MEASURED)
 
 
@@ -97,22 +98,20 @@ def ids(found: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("one", KEPT)
-def test_a_program_that_keeps_a_law_is_not_accused(one: Programs) -> None:
+def test_a_program_that_keeps_a_law_is_proved_and_exact_or_at_least_not_accused(
+    one: Programs,
+) -> None:
     right = subject(one, one.keeps)
-    assert exact(right, [one.law])[0].verdict != "broken"
-    assert ids(prove(right, [one.law]).findings) <= {"holds", "not asked", "undecided"}
+    met = exact(right, [one.law])[0].verdict
+    proved = ids(prove(right, [one.law]).findings)
+    if one.call in PLAIN and one.law not in UNPROVED:
+        assert met == "holds"
+        assert proved == ({"holds"} if one.law in PROVED else set())
+    else:
+        assert met != "broken"
+        assert proved <= {"holds", "not asked", "undecided"}
     if one.law not in LARGE:
         assert ids(examine(right, laws=[one.law])) <= {"holds", "not asked"}
-
-
-@pytest.mark.parametrize(
-    "one", [p for p in PROGRAMS if p.call in PLAIN and p.law not in UNPROVED]
-)  # fmt: skip
-def test_a_program_that_keeps_a_law_is_proved_and_exact(one: Programs) -> None:
-    right = subject(one, one.keeps)
-    assert exact(right, [one.law])[0].verdict == "holds"
-    proved = prove(right, [one.law]).findings
-    assert ids(proved) == ({"holds"} if one.law in PROVED else set())
 
 
 @pytest.mark.parametrize(("one", "program"), list(mutants()))
@@ -122,7 +121,7 @@ def test_a_program_that_breaks_one_clause_is_refused(
     wrong = subject(one, program)
     (found,) = exact(wrong, [one.law])
     assert found.verdict != "holds", found.why
-    assert "holds" not in ids(prove(wrong, [one.law]).findings)
+    assert "holds" not in ids(prove(wrong, [one.law], seconds=PROOF).findings)
     assert ids(examine(wrong, laws=[one.law])) <= {"broken", "not asked"}
 
 

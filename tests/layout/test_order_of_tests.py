@@ -1,0 +1,71 @@
+"""Tests are handed to workers a few at a time, the longest first, and what belongs together whole.
+
+A worker that dies takes only its test with it, even where both die at once.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import conftest
+
+WHOLE = "tests/front/test_cards.py"
+CHEAP = "tests/symbolic/test_terms.py"
+LONG = "tests/attacks/test_false_theorems.py"
+NODES = [f"{file}::test_it[{k}]" for file in (CHEAP, WHOLE, LONG) for k in range(30)]
+
+
+@pytest.mark.parametrize("part", [*conftest.FIRST, *conftest.SINGLY])
+def test_what_is_named_is_there(root: Path, part: str) -> None:
+    assert (root / part).exists()
+
+
+def test_a_file_that_makes_something_for_all_of_its_tests_is_one_unit() -> None:
+    found = conftest.units(NODES)
+    assert {found[node] for node in NODES if node.startswith(WHOLE)} == {WHOLE}
+
+
+def test_short_tests_go_together_and_long_ones_alone() -> None:
+    sizes = Counter(conftest.units(NODES).values())
+    files = {unit: {n.partition("::")[0] for n in NODES if conftest.units(NODES)[n] == unit}
+             for unit in sizes}  # fmt: skip
+    assert all(len(held) == 1 for held in files.values())
+    of = {file: sorted(n for u, n in sizes.items() if files[u] == {file}) for file in (CHEAP, LONG)}
+    most = conftest.TOGETHER
+    assert of[CHEAP] == sorted([most] * (30 // most) + [30 % most] * bool(30 % most))
+    assert of[LONG] == [1] * 30
+
+
+def test_the_longest_are_begun_first() -> None:
+    order = sorted(NODES, key=conftest.place)
+    assert order[0].startswith(LONG)
+    assert order[-1].startswith(CHEAP)
+
+
+DIES = """
+import os, pytest
+
+@pytest.mark.parametrize("k", range(20))
+def test_it(k):
+    if k == {at}:
+        os._exit(1)
+"""
+
+
+def test_workers_that_die_are_replaced(root: Path, tmp_path: Path) -> None:
+    shutil.copy(root / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    for name, at in (("a", 3), ("b", 2)):
+        (tmp_path / f"test_{name}.py").write_text(DIES.format(at=at), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider",
+         "-p", "no:attnproof", "--rootdir", str(tmp_path), str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert "2 failed, 38 passed" in done.stdout, done.stdout + done.stderr
