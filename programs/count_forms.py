@@ -32,8 +32,8 @@ from .subjects import Additive, Bias, Mask
 __all__ = ["fit_additive", "fit_bias", "fit_mask"]
 
 # Two calls; no two letters, and no products of two, have the same lengths in both.
-FIRST = {"B": 3, "r": 5, "n": 7, "h": 2, "w": 9, "p": 0}
-SECOND = {"B": 2, "r": 6, "n": 11, "h": 4, "w": 13, "p": 0}
+FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
+SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 PLAIN = {
     "heads": " = H", "groups": " = H", "window": " = 3", "base": " = 10000.0",
     "device": " = 'cpu'", "dtype": " = torch.float32", "causal": " = True",
@@ -46,11 +46,15 @@ _BIAS = re.compile(
 )
 _MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
 _ROWS = re.compile(rf"{_MASK.pattern}|B (?:1 )*n")  # also of padding: the same for every query
-_ADDED = re.compile(r"(?:(?:1|B) )?n E|n (?:1|B) E|(?:(?:1|B) )?(?:E 1 n|1 n E|\(2 n - 1\) E)")
+_ADDED = re.compile(
+    r"(?:(?:1|B) )?n E|n (?:1|B) E|"
+    r"(?:(?:1|B) )?(?:\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
+)
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
-IMAGES = ["B E 1 n", "B 3 1 n", "B 1 n E"]
+IMAGES = ["B E h w", "B 3 h w", "B h w E", "B t h w E"]
+GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # What arrays are called that a mask or a bias is made of.
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
@@ -153,7 +157,7 @@ def _backs(
     letters = [c for c in signature.letters if c != "p"]
     if any(one.kind == "lengths" for one in signature.arrays):
         letters = list(dict.fromkeys([*letters, "n"]))  # as long as the longest row
-    areas = [(c, d) for c in letters for d in letters if c != d and d != "B"]
+    areas = [(c, d) for c in letters for d in letters if (c != d or c == "h") and d != "B"]
     names: list[dict[str, int]] = []
     found: list[dict[str, Tensor]] = []
     for sizes in (FIRST, SECOND):
@@ -389,8 +393,10 @@ def _added(code: Code) -> Iterator[str]:
     for k, one in enumerate(needed):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]
         places = [f"{one.name}: {axes} positions" for axes in ("n", "B n", "1 n")]
-        if one.name in sides:  # an image of one row, as the images of IMAGES are
-            choices.append([f"{one.name} = {'1n'[sides.index(one.name)]}"])
+        if one.name in sides:
+            choices.append([f"{one.name} = {'hw'[sides.index(one.name)]}"])
+        elif GRIDS.fullmatch(one.name):
+            choices.append([f"{one.name} = {sizes}" for sizes in ("(h, w)", "h")])
         elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):

@@ -11,7 +11,8 @@ from .subjects import Additive
 __all__ = ["along_each_axis", "channels_of"]
 
 FEW = 6  # places along an axis, by which its channels are told
-LONGEST = 64  # of a square, which has as many places along the other axis
+LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis, of which the first is taken that it has
+OF_SQUARES = 64  # a square has as many places along the other axis
 
 
 def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:
@@ -68,11 +69,24 @@ def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
     def added(x: Tensor) -> Tensor:
         return x + _line(code, axis, x.shape[1])[:, channels].to(x)
 
-    square = len(set(_sizes(code, axis, FEW))) == 1
     return replace(
-        code, added=added, width=len(channels), grid=None, axes=1,
-        most=min(code.most, LONGEST) if square else code.most, scale=1.0, make=None,
+        code, added=added, width=len(channels), grid=None, axes=1, most=_longest(code, axis),
+        scale=1.0, make=None,
     )  # fmt: skip
+
+
+def _longest(code: Additive, axis: int) -> int:
+    """How many places are tried along an axis: as many as the code has, but for small steps."""
+    square = len(set(_sizes(code, axis, FEW))) == 1
+    for count in LENGTHS:
+        if square and count > OF_SQUARES:
+            continue
+        try:
+            _line(code, axis, count)
+        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+            continue
+        return count
+    return FEW
 
 
 def told(channels: list[int]) -> str:

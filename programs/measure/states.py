@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..subjects import Attention, Bias, Layer, Mask, Subject
 from .base import Look, Outcome, broken, held, not_asked, probe, undecided
+from .kept_tables import kept_under_less
 from .scene import Scene, in_formats
 from .state_calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
 
@@ -73,22 +74,8 @@ def before_calls(
         f"one on data in {str(short.dtype).removeprefix('torch.')}",
         [(None, way.given(short, b, t, 0))],
     )
-    others = [("another instance", another(subject, draw))]
-    for name, settings in SETTINGS.items():
-        if hasattr(subject, name) or name == "base":
-            current = getattr(subject, name, None)
-            value = next(v for v in settings if v != current)
-            try:
-                others.append(
-                    (
-                        f"another instance with {name} {value}",
-                        another(subject, draw, **{name: value}),
-                    )
-                )
-            except Exception:  # noqa: BLE001 (settings that it refuses)
-                continue
-    for told, other in others:
-        if other is not None and getattr(other, way.attribute, None) is not None:
+    for told, other in _others(subject, draw):
+        if getattr(other, way.attribute, None) is not None:
             calls = {w.attribute: w for w in ways_of(other)}
             own = calls.get(way.attribute)
             if own is not None:
@@ -102,6 +89,40 @@ def before_calls(
                         (own.call, own.given(draw, b, t, 0)),
                     ],
                 )
+
+
+def _earlier(
+    subject: Subject, way: Way, draw: Draw
+) -> Iterator[tuple[str, Callable[[int], Any]]]:
+    """Calls of one length that may leave a table of theirs to the next call of that length."""
+    short = draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
+    name = str(short.dtype).removeprefix("torch.")
+    yield f"one of the same length on data in {name}", partial(_called, way, short)
+    yield "another start of the same length", lambda n: calm(way.call, *way.given(draw, 1, n, 9))
+    for told, other in _others(subject, draw):
+        calls = {one.attribute: one for one in ways_of(other)}
+        own = calls.get(way.attribute)
+        if own is not None:
+            yield f"{told}, of the same length", partial(_called, own, draw)
+
+
+def _called(way: Way, draw: Draw, length: int) -> Tensor:
+    return calm(way.call, *way.given(draw, 1, length, 0))
+
+
+def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
+    """Another instance, and others with one other setting, where it can be built with it."""
+    others = [("another instance", another(subject, draw))]
+    for name, settings in SETTINGS.items():
+        if hasattr(subject, name) or name == "base":
+            current = getattr(subject, name, None)
+            value = next(v for v in settings if v != current)
+            try:
+                made = another(subject, draw, **{name: value})
+            except Exception:  # noqa: BLE001 (settings that it refuses)
+                continue
+            others.append((f"another instance with {name} {value}", made))
+    return [(told, other) for told, other in others if other is not None]
 
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
@@ -159,6 +180,9 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                              float(off.max()), bound),
                         B=small[0], T=small[1],
                     )  # fmt: skip
+            kept = kept_under_less(subject, way, draw, _earlier(subject, way, draw))
+            if kept is not None:
+                return kept
     if not count:
         return undecided("no call before it could be made")
     return held(f"a call gives the same after {count} others: longer, shorter, from another start, "

@@ -150,3 +150,54 @@ def test_one_channel_of_two_axes_is_seen() -> None:
                  "sees-positions").verdict == "holds"  # fmt: skip
     found = identify(called(Video(fault=True), CODE["a module for videos"][1]), Draw(0))
     assert "rows (channels 4 to 7, 12 to 15): " in found.sentence
+
+
+class Learned(nn.Module):
+    """Rows and columns of their own, fifty of each, channels first, as DETR has them."""
+
+    def __init__(self, dim: int = 16) -> None:
+        super().__init__()
+        self.rows, self.columns = nn.Embedding(50, dim // 2), nn.Embedding(50, dim // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, w = x.shape[-2:]
+        rows = self.rows(torch.arange(h))[:, None].expand(-1, w, -1)
+        columns = self.columns(torch.arange(w))[None].expand(h, -1, -1)
+        made = torch.cat((columns, rows), -1).permute(2, 0, 1)
+        return made[None].expand(len(x), -1, -1, -1)
+
+
+class ChannelsLast(Image):
+    """The table added to an image, channels last."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+def of_both(dim: int, grid_size: tuple[int, int]) -> Tensor:
+    return table(dim, *grid_size)[None]
+
+
+GUESSED: dict[str, tuple[Any, str]] = {
+    "two lengths": (table, "dim = E, h = h, w = w -> (h w) E"),
+    "one length of squares": (square, "dim = E, grid_size = h -> (h h) E"),
+    "a pair of lengths": (of_both, "dim = E, grid_size = (h, w) -> 1 (h w) E"),
+    "channels first": (Image(), "x: B E h w -> B E h w"),
+    "channels last": (ChannelsLast(), "x: B h w E -> B h w E"),
+    "learned": (Learned(), "x: B E h w -> B E h w"),
+}
+
+
+@pytest.mark.parametrize("name", GUESSED)
+def test_grids_are_called_by_their_bare_names(name: str) -> None:
+    code, line = GUESSED[name]
+    subject = adapted_as(code, kind="additive")
+    assert subject.line == line
+    known = identify(subject, Draw(0)).part("axes")
+    assert known is not None
+    assert known.value == 2
+
+
+def test_a_learned_table_of_a_grid_is_said_to_be_one() -> None:
+    found = identify(adapted_as(Learned(), kind="additive"), Draw(0))
+    assert "rows (channels 8 to 15), columns (channels 0 to 7), a learned table" in found.sentence

@@ -1,0 +1,116 @@
+"""A table that is kept under a part of what it depends on, and scores too large for a softcap."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.draw import Draw
+from attnproof.programs.finding import Finding
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Attention, Subject
+
+KEPT: dict[str, dict[Hashable, Tensor]] = {}
+
+
+def rotated(x: Tensor, angles: Tensor) -> Tensor:
+    left, right = x.chunk(2, -1)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat((left * cos - right * sin, right * cos + left * sin), -1)
+
+
+def rotary(*lacking: str) -> type[nn.Module]:
+    """A rotary module whose table is kept for all instances, under all but what is lacking."""
+    kept = KEPT.setdefault(" ".join(lacking), {})
+
+    class Rotary(nn.Module):
+        def __init__(self, dim: int = 8, base: float = 10000.0) -> None:
+            super().__init__()
+            self.dim, self.base = dim, base
+
+        def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+            n = x.shape[-2]
+            key = {"length": n, "start": offset, "base": self.base, "dtype": x.dtype,
+                   "width": x.shape[-1]}  # fmt: skip
+            at = tuple(value for name, value in key.items() if name not in lacking)
+            if at not in kept:
+                omega = self.base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+                places = torch.arange(offset, offset + n)
+                kept[at] = (places[:, None] * omega).to(x.dtype)
+            return rotated(x, kept[at])
+
+    return Rotary
+
+
+def forgets(*lacking: str) -> Finding:
+    KEPT.pop(" ".join(lacking), None)
+    line = "x: B H n D, offset = p -> B H n D"
+    subject = adapted_as(rotary(*lacking), line, kind="rotary", settings={"dim": 8})
+    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    return found
+
+
+def test_a_table_kept_under_all_that_it_depends_on_is_right() -> None:
+    assert forgets().verdict == "holds"
+
+
+@pytest.mark.parametrize(("part", "after"), [
+    ("start", "another start of the same length"),
+    ("base", "base 777"),
+    ("dtype", "bfloat16"),
+])  # fmt: skip
+def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None:
+    seen = forgets(part)
+    assert seen.verdict == "broken"
+    assert after in seen.why
+
+
+class Capped:
+    """Attention whose scores are capped by a hyperbolic tangent."""
+
+    def __init__(self, tanh: Any) -> None:
+        self.tanh = tanh
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return torch.softmax(50 * self.tanh(scores / 50), -1) @ v
+
+
+def by_exponentials(x: Tensor) -> Tensor:
+    """No number where e to the 2x is beyond all numbers."""
+    return (torch.exp(2 * x) - 1) / (torch.exp(2 * x) + 1)
+
+
+def large(tanh: Any) -> set[str]:
+    def attend(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None = None) -> Tensor:
+        return Capped(tanh)(q, k, v)
+
+    subject: Subject = Attention(name="capped", attend=attend, heads=2, groups=2, width=4)
+    found = examine(subject, (Draw(0),), ("shift-of-scores", "finite"))
+    return {one.verdict for one in found}
+
+
+def test_a_softcap_that_overflows_is_found() -> None:
+    assert "broken" in large(by_exponentials)
+    assert "broken" not in large(torch.tanh)
+
+
+class Switching(nn.Module):
+    """Another base from 80 tokens on, as of a longer context: right, and no cache."""
+
+    def forward(self, x: Tensor, offset: int = 0) -> Tensor:
+        n = x.shape[-2]
+        omega = (500.0 if n < 80 else 900.0) ** (-torch.arange(0, 8, 2) / 8)
+        return rotated(x, torch.arange(offset, offset + n)[:, None] * omega)
+
+
+def test_tables_that_change_with_the_length_are_no_fault_of_a_cache() -> None:
+    subject = adapted_as(Switching(), "x: B H n D, offset = p -> B H n D", kind="rotary")
+    for seed in range(3):
+        (found,) = examine(subject, (Draw(seed),), ("calls-forget",))
+        assert found.verdict == "holds"
