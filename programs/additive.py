@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .code import Code
-from .given import chosen, told
+from .given import chosen, of_image, told
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .names import sizes_of
@@ -185,7 +185,7 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
         learned=any(p.requires_grad for p in parts),
         grid=_table(_of_grid(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
-        given=chosen(signature),
+        given={**chosen(signature), **of_image(signature)},
     )
 
 

@@ -10,7 +10,7 @@ from .roles import role
 from .signature import Signature
 from .subjects import Subject
 
-__all__ = ["chosen", "not_its_own", "told", "under"]
+__all__ = ["chosen", "not_its_own", "of_image", "told", "under"]
 
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
@@ -33,6 +33,19 @@ def chosen(signature: Signature) -> dict[str, str]:
     """
     told = [HOLDS[role(one)].format(one.name) for one in signature.arrays if role(one) in HOLDS]
     return {"values": "; ".join(told)} if told else {}
+
+
+def of_image(signature: Signature) -> dict[str, str]:
+    """How tokens stand in an image, as "image" of what is given; nothing where there is none.
+
+    >>> from .grammar import parse
+    >>> of_image(parse("x: B C h w -> B C h w"))["image"]
+    'tokens fill an image row by row, which is as nearly square as can be'
+    """
+    arrays = (*signature.arrays, *(one for one in signature.results if one.axes is not None))
+    there = any("h" in one.letters for one in arrays)
+    return {"image": "tokens fill an image row by row, which is as nearly square as can be"
+            } if there else {}  # fmt: skip
 
 OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared",
              "follows-its-arguments", "neighbours-differ", "angles-are-exact",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from .attention import dropout_of, masks_given, on_heads, spare
 from .code import Code
 from .declared import DeclaredAttention
+from .given import of_image
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
 from .names import sizes_of
@@ -243,7 +244,7 @@ class OnTokens:
             self.line, B=rows, n=count, r=count, p=past, **{self.feature: width}
         )
         if {"h", "w"} <= set(self.tokens.letters):
-            high = next(k for k in range(int(count**0.5), 0, -1) if count % k == 0)
+            high = next(k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
             lengths |= {"h": high, "w": count // high}
             x = x.reshape(rows, high, count // high, width)
         here = (*self._here(lengths), self.feature)
@@ -381,6 +382,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             **({"context": on.context} if on.context else {}),
             **({"mask": "a causal mask made here"} if causal else {}),
             **({} if causal else masks_given(code, on.masks)),
+            **of_image(on.line),
         },
     )
 
@@ -393,6 +395,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
         **common(
             _of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed
         ),
+        given=of_image(on.line),
         call=on,
         embed=width,
     )

@@ -124,6 +124,27 @@ def _product(session: Session, a: Any, b: Any) -> Payload | None:
     return at.product(session, a, b)
 
 
+@rule("convolution")
+def _pointwise(
+    session: Session, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, out: Any, groups: int,
+) -> Payload | None:  # fmt: skip
+    """One whose kernel is one place wide: a product of matrices at every place."""
+    if all(at.is_number(one) for one in (x, weight)):
+        return None
+    a, w = session.field(x), session.field(weight)
+    wide = any(n != 1 for n in (*w.top.shape[2:], *stride, *dilation, groups))
+    if wide or transposed or any((*padding, *out)):
+        raise NoMeaning("a convolution wider than one place is not read in a finite field")
+    last = a.moved(lambda v: v.movedim(1, -1))
+    found = at.product(session, last, w.moved(lambda v: v.flatten(1).transpose(0, 1)))
+    assert found is not None  # of known numbers alone it has returned
+    if bias is not None:
+        found = at.added(session, found, bias)
+    moved: Payload = session.field(found).moved(lambda v: v.movedim(-1, 1))
+    return moved
+
+
 @rule("lerp")
 def _lerp(session: Session, a: Any, b: Any, weight: Any) -> Payload:
     """Torch's own reading chooses between two forms of it by the size of the weight."""

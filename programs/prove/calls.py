@@ -68,11 +68,11 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
     if isinstance(subject, Attention):
         return _attention(subject, used)
     if isinstance(subject, Additive):
-        x = torch.randn(3, 5, subject.width)
+        x = torch.randn(3, _tokens(subject), subject.width)
         return (Call("added", subject.added, (x,), ("B n E",), used, _beside(subject)),)
     if isinstance(subject, Layer):
-        x = torch.randn(3, 5, subject.embed)
-        return (Call("call", subject.call, (x,), ("B n E",), used),)
+        x = torch.randn(3, _tokens(subject), subject.embed)
+        return (Call("call", subject.call, (x,), ("B n E",), used, _beside(subject)),)
     if isinstance(subject, Bias) and subject.bias is not None:
         return (_counted("biased", subject.bias, used, _beside(subject)),)
     if isinstance(subject, Bias):
@@ -140,23 +140,28 @@ def _both(
                  for place, name in enumerate(("turn", "key")))  # fmt: skip
 
 
+def _tokens(subject: Subject) -> int:
+    """How many tokens the traced call has: an image of more than one row, where it is one."""
+    return 6 if "image" in subject.given else 5
+
+
 def _beside(subject: Subject) -> tuple[Condition, ...]:
     """What is given with a call, or left out of it: a proof is of that call."""
-    values = subject.given.get("values", "")
-    if values:
-        return tuple(Condition(one, "where") for one in values.split("; "))
-    made = subject.given.get("mask", "")
-    if made:
-        return (Condition(f"the mask that is given is {made}", "where"),)
-    if "full mask" in subject.given:
-        return (Condition(f"{subject.given['full mask']} shows every key", "where"),)
-    return (Condition("no mask is given", "where"),) if "no mask" in subject.given else ()
+    given = subject.given
+    told = [*given.get("values", "").split("; "), given.get("image", "")]
+    if given.get("mask"):
+        told.append(f"the mask that is given is {given['mask']}")
+    elif "full mask" in given:
+        told.append(f"{given['full mask']} shows every key")
+    elif "no mask" in given:
+        told.append("no mask is given")
+    return tuple(Condition(one, "where") for one in told if one)
 
 
 def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     found = []
     if subject.layer is not None:
-        x = torch.randn(3, places_of(subject.module) or 5, subject.embed)
+        x = torch.randn(3, places_of(subject.module) or _tokens(subject), subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
     if subject.attend is not None:
         width, attend = subject.width or 8, subject.attend

@@ -171,6 +171,10 @@ CASES: dict[str, list[Case]] = {
     "aten.mv.default": [on(X, ROW)],
     "aten.dot.default": [on(ROW, ROW)],
     "aten.linear.default": [on(X, R("3 4")), on(BATCH, R("3 4"), R("3"))],
+    "aten.convolution.default": [
+        on(R("n 4 m"), R("3 4 1"), R("3"), [1], [0], [1], False, [0], 1),
+        on(R("n 4 m 2"), R("3 4 1 1"), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1),
+    ],
     "aten.addmm.default": [on(R("3"), X, R("4 3")),
                            on(R("3"), X, R("4 3"), beta=2, alpha=3)],
     "aten.baddbmm.default": [on(R("m n 3"), BATCH, R("m 4 3")),

@@ -17,6 +17,24 @@ from tests.programs.exact_asked import of, verdict
 from tests.programs.exact_attention_code import attention
 
 
+def test_a_convolution_of_one_place_is_a_product_at_every_place() -> None:
+    def convolved(width: int) -> Layer:
+        weight, bias = torch.randn(4, 4, width), torch.randn(4)
+
+        def call(x: Tensor) -> Tensor:
+            moved = x.transpose(1, 2)
+            return nn.functional.conv1d(moved, weight.to(x), bias.to(x), padding="same").mT
+
+        return Layer(name="convolved", call=call, embed=4)
+
+    assert verdict(convolved(1), "permutation") == "holds"
+    assert verdict(convolved(1), "rows-of-batch-apart") == "holds"
+    found = of(convolved(3), "permutation")["permutation"]
+    assert (found.verdict, found.why) == (
+        "not asked", "a convolution wider than one place is not read in a finite field"
+    )  # fmt: skip
+
+
 def test_an_operation_without_meaning_is_named() -> None:
     sort = Layer(name="sort", call=lambda x: x.sort(1).values, embed=4)
     found = of(sort, "permutation")["permutation"]

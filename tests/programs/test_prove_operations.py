@@ -152,6 +152,17 @@ def test_lengths_that_are_computed_otherwise_are_refused() -> None:
             READINGS[name](as_array(LETTERS["n"]), 2)
 
 
+def test_a_convolution_that_mixes_places_is_refused() -> None:
+    inputs = Inputs({"n": 2, "m": 3})
+    x, wide, one = (inputs.tensor(Of("real", axes)) for axes in ("n 4 m", "3 4 3", "3 4 1"))
+    read = READINGS["aten.convolution.default"]
+    for weight, steps, padding, groups in (
+        (wide, [1], [0], 1), (one, [2], [0], 1), (one, [1], [1], 1), (one, [1], [0], 2),
+    ):  # fmt: skip
+        with pytest.raises(Unread, match="a convolution"):
+            read(x, weight, None, steps, padding, [1], False, [0], groups)
+
+
 @pytest.mark.parametrize("name", sorted(MEMORY))
 def test_memory_that_is_not_written_is_any_numbers_other_ones_at_every_use(name: str) -> None:
     notes = Notes()

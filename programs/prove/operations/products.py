@@ -34,6 +34,23 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Array:
     return found if bias is None else found + numeric(bias)
 
 
+@reads("aten.convolution.default")
+def pointwise(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    out: Any, groups: int,
+) -> Array:  # fmt: skip
+    """Σ_c W_oc x_c + b_o at every place: a convolution whose kernel is one place wide."""
+    a, w = numeric(x), numeric(weight)
+    steps = {int(n) for n in (*stride, *dilation)}
+    if transposed or groups != 1 or steps != {1} or any((*padding, *out)):
+        raise Unread("a convolution in groups, with steps, or with padding")
+    if any(n is not ONE for n in w.axes[2:]):
+        raise Unread("a convolution whose kernel is wider than one place")
+    matrix = w[(slice(None), slice(None), *(0,) * (w.ndim - 2))]
+    found = linear(xp.moveaxis(a, 1, a.ndim - 1), matrix, bias)
+    return xp.moveaxis(found, a.ndim - 1, 1)
+
+
 @reads("aten.addmm.default", "aten.baddbmm.default")
 def added_product(c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Array:
     """beta·C + alpha·A·B."""
