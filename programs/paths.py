@@ -2,6 +2,7 @@
 
 A context that is the tokens themselves, and a mask that shows every key, change nothing where the
 code looks at no order and no further weights are used: whether that is so is found by running it.
+Code that norms its tokens reads a context as it is, and is not asked about it.
 """
 
 from __future__ import annotations
@@ -64,13 +65,14 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
     tried: dict[str, OnTokens] = {}
     contexts: list[tuple[str, ...]] = [(name,) for name in free if name in CONTEXTS]
     contexts += [both for both in KEYS if set(both) <= set(free)]
-    for names in contexts:
+    normed = _norms(on, width)
+    for names in contexts if not normed else ():
         more = [Argument(name, axes=on.tokens.axes, kind="tokens") for name in names]
         told_so = replace(on.signature, arguments=(*on.signature.arguments, *more))
         tried[", ".join(f"{name}={on.tokens.name}" for name in names)] = replace(
             on, signature=told_so
         )
-    if alike and set(alike) <= set(spare):
+    if alike and set(alike) <= set(spare) and not normed:
         kept = tuple(one for one in on.signature.arguments if one.name not in alike)
         tried[f"without {', '.join(alike)}"] = replace(
             on, signature=replace(on.signature, arguments=kept)
@@ -103,6 +105,18 @@ def _blind(on: OnTokens, width: int) -> bool:
     with _evaluating(on), torch.no_grad():
         there, here = on(x[:, order]), on(x)[:, order]
     return bool((there - here).abs().max() <= NEAR * here.abs().max())
+
+
+def _norms(on: OnTokens, width: int) -> bool:
+    """Whether tokens may be normed before they are read: by a part of the module, or as is seen."""
+    if any("norm" in type(part).__name__.lower() for part in _parts(on)):
+        return True
+    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(11))
+    with _evaluating(on), torch.no_grad():
+        plain, scaled = on(x), on(4 * x)
+    same, further = scaled - plain, scaled - plain - 3 * x
+    near = 100 * NEAR * plain.abs().max()
+    return any(bool(one.abs().max() <= near) for one in (same, further))
 
 
 def _weights(on: OnTokens, width: int) -> frozenset[str] | None:

@@ -21,16 +21,18 @@ class Reading(nn.Module):
     def __init__(self, dim: int = 16, heads: int = 4) -> None:
         super().__init__()
         self.heads = heads
-        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
-        self.norm = nn.LayerNorm(dim)
+        self.q, self.k, self.v, self.o, self.more = (nn.Linear(dim, dim) for _ in range(5))
 
     def forward(
         self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
         read = x if context is None else context
         keys = self.q if context is not None and self.fault == "weights of queries" else self.k
-        if context is not None and self.fault == "norm of its own":
-            read = self.norm(read)
+        if context is not None and self.fault == "weights of its own":
+            read = self.more(read)
+        if self.fault == "normed":
+            x = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+            read = x if context is None else context
         q, k, v = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for part in (self.q(x), keys(read), self.v(read))
@@ -59,10 +61,29 @@ class MaskIsCausal(Reading):
     fault = "causal under a mask"
 
 
-class OwnNorm(Reading):
-    """A context is normed, which is another function, and so are other weights used."""
+class OwnWeights(Reading):
+    """A context has weights of its own: another function."""
 
-    fault = "norm of its own"
+    fault = "weights of its own"
+
+
+class Normed(Reading):
+    """Tokens are normed where they come in, and a context is taken as it is."""
+
+    fault = "normed"
+
+
+class NormedByAPart(Reading):
+    """The same by a part, beside what the tokens themselves add."""
+
+    def __init__(self, dim: int = 16, heads: int = 4) -> None:
+        super().__init__(dim, heads)
+        self.before = nn.LayerNorm(dim)
+
+    def forward(
+        self, x: Tensor, context: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        return x + super().forward(self.before(x), context, mask)
 
 
 class CausalAlone(Reading):
@@ -105,7 +126,7 @@ def test_a_mask_that_shows_every_key_changes_nothing() -> None:
     assert "the path a mask that shows every key" in seen.why
 
 
-@pytest.mark.parametrize("code", [OwnNorm, CausalAlone])
+@pytest.mark.parametrize("code", [OwnWeights, Normed, NormedByAPart, CausalAlone])
 def test_what_is_another_function_by_design_is_no_path(code: type[nn.Module]) -> None:
     assert not called(code(), "x: B n E -> B n E").paths
 
