@@ -121,8 +121,11 @@ def worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[
 
 def place_in(array: Tensor, flat: int) -> tuple[int, ...]:
     """The place of an entry that is counted row by row."""
-    places = torch.unravel_index(torch.tensor(flat), array.shape) if array.ndim else ()
-    return tuple(int(k) for k in places)
+    places = []
+    for length in reversed(array.shape):
+        flat, place = divmod(flat, length)
+        places.append(place)
+    return tuple(reversed(places))
 
 
 def says_nothing(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:

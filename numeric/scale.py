@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from math import prod
 from typing import Any
@@ -109,14 +110,15 @@ def terms_of(statement: Statement) -> Iterator[Term]:
 
 def depths(statement: Statement) -> frozenset[str]:
     """The sizes and natural numbers in depths of stacks and lengths of tables row by row."""
-    counted = {
-        part.args[0]
-        for term in terms_of(statement)
-        for part in postorder(term)
-        if part.op in ("iterate", "tabulate")
-    }
-    found = frozenset[Term]().union(*map(free, counted))
+    found = frozenset[Term]().union(*map(_counted, terms_of(statement)))
     return frozenset(_name(v) for v in found if v.op in ("size", "var"))
+
+
+@cache
+def _counted(term: Term) -> frozenset[Term]:
+    """What the depths of stacks and lengths of tables row by row in a term are made of."""
+    stacks = (part for part in postorder(term) if part.op in ("iterate", "tabulate"))
+    return frozenset[Term]().union(*(free(part.args[0]) for part in stacks))
 
 
 def _uses(statement: Statement) -> Iterator[Term]:
