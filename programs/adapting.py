@@ -22,6 +22,7 @@ from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config
 from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
+from .suggested import suggested
 
 __all__ = ["NoAdapter", "OtherKind", "adapt", "require_settings"]
 
@@ -34,6 +35,7 @@ WORDS = {
     "mask": r"mask|causal",
 }  # fmt: skip
 EMBEDS = re.compile(r"(rotary|rope).*(emb|enc|pos)", re.IGNORECASE)
+PARTS = re.compile(r"layer|block|transformer", re.IGNORECASE)
 SECONDS = 60.0
 
 
@@ -224,19 +226,29 @@ def _first(
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
-        if one in ("attention", "layer", "mask") and EMBEDS.search(code.name) and "rotary" in named:
-            tried[one] = "its name says a rotary embedding, and almost anything can be called so"
-            continue
-        if one == "layer" and named and not _weighs(code):
-            tried[one] = (f"almost anything can be called as layer code, and its names say "
-                          f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip
+        if other := _named_otherwise(code, one, named):
+            tried[one] = other
             continue
         said = "its names say so" if one in named else "called as such code is, it works" + (
             f", and as {' or '.join(named)} code, which its names say, it cannot be called"
         ) * bool(named)
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
-    raise NoAdapter(code.name, code.place, tried, kind or next(iter(named), "") or _like(code),
-                    asked=bool(kind))  # fmt: skip
+    like = kind or next(iter(named), "") or _like(code)
+    raise NoAdapter(code.name, code.place, tried, like, asked=bool(kind),
+                    line=suggested(code.call, like))  # fmt: skip
+
+
+def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
+    """What its names say against a kind as which almost anything can be called; "" if nothing."""
+    if kind in ("attention", "layer", "mask") and EMBEDS.search(code.name) and "rotary" in named:
+        return "its name says a rotary embedding, and almost anything can be called so"
+    placed = "additive" in named and kind not in named and not PARTS.search(code.name)
+    if kind == "attention" and placed:
+        return "its name says a table of positions, and almost anything can be called so"
+    if kind == "layer" and named and not _weighs(code):
+        return (f"almost anything can be called as layer code, and its names say "
+                f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip
+    return ""
 
 
 ROUNDINGS = 64  # a sum of a few turned numbers; what is not linear is off by more in float32

@@ -10,9 +10,11 @@ import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source_of
@@ -45,11 +47,45 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
 def _built(cls: type[Any], name: str, options: Options) -> Code:
     space = beside(cls)
     given = settings_for(cls, options, space)
-    holder, given = tried(cls, given, options)
-    make = _module if isinstance(holder, nn.Module) else _instance
+    with _marked():
+        holder, given = tried(cls, given, options)
     if not callable(holder):
         raise DoesNotFit(f"objects of {cls.__name__} cannot be called")
-    return make(holder, name, options, given)
+    if isinstance(holder, nn.Module):
+        return _module(_drawn(holder), name, options, given)
+    return _instance(holder, name, options, given)
+
+
+SPREAD = 0.2  # of weights that are drawn
+KEEPING = type(functools.lru_cache(len))  # a function that keeps what it gave
+
+
+@contextmanager
+def _marked() -> Iterator[None]:
+    """For a while, memory that nobody writes is NaN, so that it is seen."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
+
+
+def _drawn(module: nn.Module) -> nn.Module:
+    """The module with random numbers where weights are not written, or a table of them is zero.
+
+    As it is built such a layer adds nothing, or passes nothing on, and no law would say anything
+    of it; training moves them.  A table in which some rows alone are zero, as of padding, is kept.
+    """
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for one in module.parameters():
+            plain = type(one) is nn.Parameter and one.is_floating_point() and not one.is_meta
+            zero = plain and one.dim() > 1 and one.requires_grad and not bool(one.any())
+            if zero or (plain and bool(one.isnan().any())):
+                one.copy_(SPREAD * torch.randn(one.shape, generator=generator))
+    return module
 
 
 def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, Any]) -> Code:
@@ -64,7 +100,9 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
     def again(**settings: Any) -> Code:
         if settings:
             given = _other(type(kept), kept, built, settings)
-            return _module(type(kept)(**given), name, options, given)
+            with _marked():
+                other = type(kept)(**given)
+            return _module(_drawn(other), name, options, given)
         fresh = _copy_of(kept)
         return Code(name=name, call=fresh, again=again, module=fresh, space=beside(kept),
                     text=text, place=place, built=built, options=options)  # fmt: skip
@@ -217,12 +255,11 @@ def _apart(function: types.FunctionType) -> types.FunctionType:
         own = isinstance(value, types.FunctionType) and value.__globals__ is names
         if own and not hasattr(value, "__wrapped__"):
             fresh[key] = _in(value, fresh)
-        elif hasattr(value, "cache_parameters") and getattr(
+        elif isinstance(value, KEEPING) and getattr(
             value.__wrapped__, "__globals__", None
         ) is names:  # fmt: skip
-            fresh[key] = functools.lru_cache(**value.cache_parameters())(
-                _in(value.__wrapped__, fresh)
-            )
+            inner: Any = value.__wrapped__
+            fresh[key] = functools.lru_cache(**value.cache_parameters())(_in(inner, fresh))
         elif isinstance(value, dict | list | set) and not key.startswith("__"):
             fresh[key] = _copied(value)
         else:

@@ -35,8 +35,8 @@ __all__ = [
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
     "mask": " = None", "padding": " = None", "pair": " = None", "dropout": " = 0.0",
-    "causal": " = False", "heads": " = H", "groups": " = G", "width": " = D", "length": " = n",
-    "positions": ": B n positions", "offset": " = p", "scale": ": scale",
+    "causal": " = False", "heads": " = H", "groups": " = G", "rows": " = B", "width": " = D",
+    "length": " = n", "positions": ": B n positions", "offset": " = p", "scale": ": scale",
     "cos": " = None", "sin": " = None", "encoding": ": <x> encoding",
 }  # fmt: skip
 CACHES = ("past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",

@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import dis
 import inspect
+import math
 import re
 import types
 import typing
@@ -46,6 +47,10 @@ WORDS: dict[str, Any] = {
     r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)|side|input_resolution":
         SIDE,
     r"(\w+_)?(dim|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
+    r"(segment|bucket|chunk|local_window)_(len|length|size)": 4,
+    r"(\w+_)?shape": (SIDE, SIDE),
+    r"(qk_|attn_|softmax_|logit_)?scale|(init_)?temp|tau": 1.0,
+    r"(\w+_)?max_dist(ance)?|(\w+_)?num_buckets": 32,
     r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?": SIZES["embed"],
     r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
     r"(\w+_)?eps(ilon)?": 1e-6,
@@ -192,6 +197,8 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
         return said[1]
     found = _meant(one.name)
+    if one.name == "temperature" and "atten" in getattr(cls, "__name__", "").lower():
+        found = math.sqrt(8)  # of scores, and no base of frequencies
     if found is not UNKNOWN:
         return _as_annotated(found, one)
     if _is_open(one):

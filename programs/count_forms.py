@@ -25,8 +25,8 @@ from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of
 from .fitting import Fit, best, fitting, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters
-from .roles import raised, runs, said
-from .signature import Signature
+from .roles import SIZES, raised, runs, said
+from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
 
 __all__ = ["fit_additive", "fit_bias", "fit_mask"]
@@ -35,7 +35,7 @@ __all__ = ["fit_additive", "fit_bias", "fit_mask"]
 FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
 SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 PLAIN = {
-    "heads": " = H", "groups": " = H", "window": " = 3", "base": " = 10000.0",
+    "heads": " = H", "groups": " = H", "rows": " = B", "window": " = 3", "base": " = 10000.0",
     "device": " = 'cpu'", "dtype": " = torch.float32", "causal": " = True",
 }  # fmt: skip
 TOKENS = ("tokens", "value", "query")
@@ -44,16 +44,17 @@ METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
-_MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n")
+_MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n(?: 1)?")
 _ROWS = re.compile(rf"{_MASK.pattern}|B (?:1 )*n")  # also of padding: the same for every query
 _ADDED = re.compile(
     r"(?:(?:1|B) )?n E|n (?:1|B) E|"
-    r"(?:(?:1|B) )?(?:\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
+    r"(?:(?:1|B) )?(?:E n|\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
+LOW = -100.0  # what is added to hide a key is lower
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
-OF_TABLES = {"width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
-IMAGES = ["B E h w", "B 3 h w", "B h w E", "B t h w E"]
+OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
+IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # What arrays are called that a mask or a bias is made of.
@@ -87,6 +88,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
     keyed = keyed or any(SCORES.fullmatch(one.name) for one in known)
     past = any(one.name in CACHES for one in known)  # given none, it has as many keys as queries
     rows = "r" if keyed and not past else "n"
+    named = False  # whether the names say what each is
     for tokens in dict.fromkeys((rows, "n")):
         told, lengths = [], 0
         pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
@@ -109,8 +111,16 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
             if not set(TOKENS) & set(roles):
-                return
-    free = [one for one in known if one.role not in ("device", "dtype")]
+                named = True
+                break
+    if roles[:1] == ["length"]:  # its name is that of one length, and it may be one of each row
+        more = [f"{one.name} = n" if one.role == "length" else f"{one.name}{PLAIN.get(one.role)}"
+                for one in known[1:] if one.role == "length" or one.role in PLAIN]  # fmt: skip
+        if len(more) == len(known) - 1:
+            yield [", ".join([f"{known[0].name}: B lengths", *more])]
+    if named:
+        return
+    free = [one for one in known if one.role not in ("device", "dtype", "rows")]
     rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
     if any(one.role in ("embed", "width") for one in free):
         return  # features are no tokens and no heads
@@ -119,6 +129,9 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
         for order in orders
     ]
+    if len(free) == 1 and not free[0].role and free[0].annotation not in (int, "int"):
+        kinds = ("B n ids", "B n E tokens", "B n keep")
+        yield [", ".join([f"{free[0].name}: {axes}", *rest]) for axes in kinds]
 
 
 def _of_rows(one: Parameter, rows: str) -> str:
@@ -217,7 +230,8 @@ def _lines(
             try:
                 for axes, back in _backs(code, told, clause, own, more):
                     swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
-                    if swapped or not allowed.fullmatch(axes) or axes.count("H") > 1:
+                    fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
+                    if swapped or not fits.fullmatch(axes) or axes.count("H") > 1:
                         failed.append(f"called with ({told}), what came back is {axes}")
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
@@ -292,6 +306,9 @@ def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
     given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
     subject = bias(code, given, guessed=True)
+    if subject.bias is not None and _decays(subject.bias(6, 6)):
+        raise DoesNotFit(f"called as {line}, it gives factors of weights, 0 for later keys, and "
+                         f"nothing that is added to scores")  # fmt: skip
     seen = (
         subject.bias(3, 7) if subject.bias is not None
         else subject.window(2, 3) if subject.window is not None
@@ -299,6 +316,13 @@ def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
         else torch.zeros(())
     )  # fmt: skip
     return Fit(str(given), subject, seen, ())
+
+
+def _decays(square: Tensor) -> bool:
+    """Whether all are positive and at most 1 up to each query, and 0 behind it."""
+    late = torch.ones(square.shape[-2:], dtype=torch.bool).triu(1)
+    here = square[..., ~late]
+    return not bool(square[..., late].any()) and bool(((here > 0) & (here <= 1)).all())
 
 
 def _ended(line: str, kind: str) -> str:
@@ -325,9 +349,7 @@ def _placed(code: Code, line: str) -> str:
 def fit_mask(code: Code) -> Mask:
     """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
     failed: list[str] = []
-    rows = any(LENGTHS.fullmatch(one.name) for one in parameters(code.call))
-    allowed = _ROWS if rows else _MASK
-    found = _first(_lines(code, allowed, "1", failed), partial(_masked, code), code, failed)
+    found = _first(_lines(code, _MASK, "1", failed), partial(_masked, code), code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
@@ -345,6 +367,10 @@ def _masked(code: Code, line: str) -> Fit[Mask]:
     )
     own = bool(square.diagonal(dim1=-2, dim2=-1).any())
     kind = "add" if not truth else "keep" if own else "hide"
+    if kind == "add" and bool(((square != 0) & (square > LOW)).any()):
+        raise DoesNotFit(
+            f"called as {line}, it gives numbers that hide nothing where they are added"
+        )
     signature = parse(_ended(line, kind))
     return Fit(str(signature), mask(code, signature, guessed=True), plain(3, 7).double(), ())
 
@@ -368,7 +394,12 @@ def fit_additive(code: Code) -> Additive:
             if len(lines) > before:
                 break
     groups = [[one for one in lines if (" ids" in one) == ids] for ids in (False, True)]
-    found = _first(groups, partial(_adding, code), code, failed)
+    try:
+        found = _first(groups, partial(_adding, code), code, failed)
+    except Ambiguous as error:
+        if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
+            raise DoesNotFit(f"several tables come back of one call: {error}") from None
+        raise
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "it takes no tokens, no positions and no length")
@@ -378,6 +409,9 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
     """What it must be given, and positions; of code that need not be given anything, ids."""
     known = parameters(code.call)
     needed = [one for one in known if one.required or one.role == "positions"]
+    counting = {"tokens", "value", "query", "positions", "length", "keys"}
+    if needed and code.module is None and not counting & {one.role for one in needed}:
+        needed += [one for one in known if one.role == "length" and not one.required][:1]
     return needed or [one for one in known if IDS.search(one.name)]
 
 
@@ -392,7 +426,8 @@ def _added(code: Code) -> Iterator[str]:
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
     for k, one in enumerate(needed):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]
-        places = [f"{one.name}: {axes} positions" for axes in ("n", "B n", "1 n")]
+        rows = ("n", "B n", "1 n", "B n 1", "n 1")
+        places = [f"{one.name}: {axes} positions" for axes in rows]
         if one.name in sides:
             choices.append([f"{one.name} = {'hw'[sides.index(one.name)]}"])
         elif GRIDS.fullmatch(one.name):
@@ -400,7 +435,8 @@ def _added(code: Code) -> Iterator[str]:
         elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):
-            choices.append([*tokens, f"{one.name}: B n ids"] if len(needed) == 1 else tokens)
+            ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
+            choices.append([*tokens, *ids] if len(needed) == 1 else tokens)
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):
@@ -418,9 +454,24 @@ def _added(code: Code) -> Iterator[str]:
         yield short(", ".join(chosen))
 
 
+def _require_rows(code: Code, subject: Additive) -> None:
+    """Refuse a line that fits only while there are fewer tokens than features: axes are swapped."""
+    sides = {subject.width, *(n for n in code.built.values() if type(n) is int and n == SIZES["E"])}
+    wide = max(subject.width, *sides, *widths(code)) + 3
+    for rows, tokens in ((1, wide), (wide, 3)):
+        try:
+            subject.added(torch.zeros(rows, tokens, subject.width))
+        except SignatureError as error:
+            if rows > 1 or subject.most in sides:
+                raise DoesNotFit(f"with {rows} rows of {tokens} tokens, {error}") from None
+        except Exception:  # noqa: BLE001 (a table may end before)
+            pass
+
+
 def _adding(code: Code, line: str) -> Fit[Additive]:
     """The line as what adds a table: best where it is another for each token, of every row."""
     subject = additive(code, parse(line), guessed=True)
+    _require_rows(code, subject)
     made = subject.added(torch.zeros(3, 5, subject.width))
     if not bool(made.any()):
         raise DoesNotFit(f"called as {line}, it adds nothing")

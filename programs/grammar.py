@@ -34,6 +34,7 @@ _BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
 _KEYS = re.compile(r"keys\s+with\s+(.+)", re.DOTALL)
 _METHOD = re.compile(r"method\s+([A-Za-z_]\w*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
+_OPEN = re.compile(r"(\w+)\s*[:=]\s*\?|->[^;]*\?")
 _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
 
 
@@ -45,6 +46,10 @@ def parse(text: str) -> Signature:
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
+    if found := _OPEN.search(text):
+        open_ = f"what {found[1]} is" if found[1] else "the axes of what is returned"
+        raise SignatureError(f"wanted {open_}, such as axes, a length or a value, in the place of "
+                             f"? in {text!r}")  # fmt: skip
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
     if call.states:

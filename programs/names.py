@@ -30,7 +30,8 @@ ROLES: dict[str, str] = {
     "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "
              "rotary_freqs pos_cis rotations phases rope cache freq",
     "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
-            "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos",
+            "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos pos_embs pos_embed "
+            "rel_pos_emb rel_pos_embs",
     "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
                 "positional_encoding",
     "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope",
@@ -38,9 +39,11 @@ ROLES: dict[str, str] = {
               "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
               "context_len max_length num_positions sequence_length max_position_embeddings qlen "
               "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
-              "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q",
+              "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q "
+              "t_len time_steps n_steps seq_len_q tgt_seq_len",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
-            "k_length total_len kv_length nk s_len t_k len_k",
+            "k_length total_len kv_length nk s_len t_k len_k "
+            "seq_len_k src_seq_len",
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
@@ -49,6 +52,7 @@ ROLES: dict[str, str] = {
              "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
              "input_dim output_dim num_pos_feats n_units features_dim in_features n_feat n_feats",
     "base": "base theta rope_theta rope_base temperature base_freq",
+    "rows": "batch_size bsz batch bs bsize num_batches b_size",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
     "padding": "key_padding_mask src_key_padding_mask padding_mask",
     "causal": "causal is_causal use_causal_mask",

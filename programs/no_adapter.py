@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .running import WANTS_DEVICE, wants_device
+from .suggested import UNKNOWN
 
 __all__ = ["NoAdapter"]
 
@@ -38,11 +39,12 @@ class NoAdapter(TypeError):
 
     ``str`` of it advises one who called from Python; ``on_command_line`` is the same text for one
     who has ``--as`` and a file.  ``kind``: what was asked for, or is nearest, "" if unknown.
+    ``line``: how it may be called, made from its own parameters, with ``?`` for what is not known.
     """
 
     def __init__(
         self, name: str, place: str, tried: Mapping[str, str], kind: str = "", *,
-        asked: bool = False,
+        asked: bool = False, line: str = "",
     ) -> None:  # fmt: skip
         self.name = name
         self.tried = dict(tried)
@@ -57,15 +59,17 @@ class NoAdapter(TypeError):
         told = f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{lines}{device}\n"
         example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
         open_ = not asked and BUILDING not in tried
-        call = CALLS[kind or "rotary"]
+        call = line or CALLS[kind or "rotary"]
+        open_part = ", with what it is for each ?" * (UNKNOWN in line)
         super().__init__(
             f"{told}Say {'what it is (kind=..), or ' * open_}how it is called, in axis letters "
-            f"such as call={call!r}; what sizes it has: width=.., heads=.., embed=..; what it must "
-            f"be given: arguments={{..}}, settings={{..}}; or give what such a function returns:\n"
+            f"such as call={call!r}{open_part}; what sizes it has: width=.., heads=.., "
+            f"embed=..; what it must be given: arguments={{..}}, settings={{..}}; or give what "
+            f"such a function returns:\n"
             f"{example}"
         )
         ways = [f"what it is (--as {'|'.join(CALLED)})"] * open_
-        ways += [f"how it is called (--call '{call}')"] * (BUILDING not in tried)
+        ways += [f"how it is called (--call '{call}'{open_part})"] * (BUILDING not in tried)
         first = f"Say {', or '.join(ways)}, or write" if ways else "Write"
         self.on_command_line = (
             f"{IN_PYTHON.sub('', SETTING.sub(GIVEN, told))}"

@@ -57,14 +57,36 @@ def tokens_line(
     """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``."""
     if not known:
         raise DoesNotFit("it takes no argument")
+    alone: tuple[str, int] | None = None  # a line in which no token reads another
     for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
                 line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
-                if line:
+                if line and (not keeps or _mixes(code, line, embed)):
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
-    raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+                alone = alone or ((line, embed) if line else None)
+    if alone is not None:
+        line, embed = alone
+        return _stepped(code, _masked(code, line, known, embed), known, embed)
+    raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
+
+
+def _mixes(code: Code, line: str, embed: int) -> bool:
+    """Whether a token reads another: attention does, unless other axes are those of its tokens."""
+    on = OnTokens(code.again(), parse(line))
+    count = 6 if on.whole.letters else min(6, on.whole.size({}) - 1)
+    x = torch.randn(2, count, embed, generator=torch.Generator().manual_seed(5))
+    x = x[:1] if "B" not in on.tokens.letters else x
+    plain = on(x)
+    for at in (0, -1):
+        other = x.clone()
+        other[:, at] = x[:, at].flip(-1)
+        moved = (on(other) - plain).abs() > 1e-4 * plain.abs().amax()
+        moved[:, at] = False
+        if bool(moved.any()):
+            return True
+    return bool(plain.isnan().any())
 
 
 def _with_masks(
@@ -118,7 +140,7 @@ def _tokens_lines(
             try:
                 more = beside(code, known, {one.name for one in taken}, square=True)
             except DoesNotFit as error:
-                failed.setdefault("", str(error))
+                failed.setdefault("beside", str(error))  # told where no fuller form says more
                 continue
             more = more.replace("<x>", x)
             yield from dict.fromkeys(

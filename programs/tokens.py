@@ -245,6 +245,11 @@ class OnTokens:
         )
         if {"h", "w"} <= set(self.tokens.letters):
             high = next(k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
+            if high == 1 and count > 1 and _traced():
+                raise SignatureError(
+                    f"{count} tokens are an image of one row, and what holds of it may not hold "
+                    "of others"
+                )
             lengths |= {"h": high, "w": count // high}
             x = x.reshape(rows, high, count // high, width)
         here = (*self._here(lengths), self.feature)
@@ -329,6 +334,10 @@ class OnTokens:
         # code may take its softmax in float32, where a lower number would be infinite
         least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
         return handed(seen, one, lengths, x, least if self.least is None else self.least)
+
+
+def _traced() -> bool:
+    return torch.compiler.is_compiling() or torch.compiler.is_exporting()
 
 
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
