@@ -17,7 +17,7 @@ from .card_records import (
     WishRecord,
 )  # fmt: skip
 from .evidence import MeasuredEvidence
-from .symbolic.verdict_line import clauses, joined
+from .verdict_line import clauses, joined
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

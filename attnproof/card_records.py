@@ -9,7 +9,7 @@ from pydantic import Field
 
 from .evidence import Evidence, Formula, ProvedEvidence, Record, RefutedEvidence, UndecidedEvidence
 from .records import GivenRecord, LinkRecord
-from .symbolic.verdict_line import Condition, verdict_line
+from .verdict_line import Condition, verdict_line
 
 __all__ = [
     "BrokenEncoding", "CellRecord", "CellVerdict", "EncodingRecord", "LawRecord", "TableRecord",

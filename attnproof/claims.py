@@ -23,8 +23,8 @@ from .records import (
     TwinRecord,
     Verdict,
 )  # fmt: skip
-from .symbolic.verdict_line import clauses
 from .verdict import Findings, derive
+from .verdict_line import clauses
 
 if TYPE_CHECKING:
     from .symbolic.statement import Theorem

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -328,7 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may have no sign for ✓
     try:
-        code = app(given, prog_name="attnproof", standalone_mode=False)
+        code = _app_for(given[0])(given, prog_name="attnproof", standalone_mode=False)
     except UsageError as error:
         print(f"attnproof: {error}", file=sys.stderr)
         return 2
@@ -352,6 +353,17 @@ def main(arguments: list[str] | None = None) -> int:
     if code == 130:  # typer returns it for Ctrl-C, and says nothing
         print("attnproof: interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _app_for(word: str) -> typer.Typer:
+    """The app with one command, if the word names one: typer reads the options of all it has."""
+    named = [one for one in app.registered_commands
+             if one.callback is not None and word == (one.name or one.callback.__name__)]  # fmt: skip
+    if not named:
+        return app
+    found = copy(app)
+    found.registered_commands = named
+    return found
 
 
 def _failed(error: Exception) -> int:

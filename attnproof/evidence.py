@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .symbolic.verdict_line import Condition
+from .verdict_line import Condition
 
 __all__ = [
     "DerivedEvidence", "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence",

@@ -21,8 +21,8 @@ from .records import (
     TheoremRecord,
     TwinRecord,
 )  # fmt: skip
-from .symbolic.verdict_line import Condition, verdict_line
 from .terminal import sign
+from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
     from .symbolic.decision import Decision

@@ -43,7 +43,7 @@ from .evidence import (
     WitnessRecord,
     limits,
 )  # fmt: skip
-from .symbolic.verdict_line import Condition
+from .verdict_line import Condition
 
 __all__ = [
     "SCHEMA_VERSION", "BrokenFile", "Checked", "ClaimRecord", "ClaimVerdict", "DecidingRecord",

@@ -17,7 +17,7 @@ from .evidence import InternalErrorEvidence, UndecidedEvidence
 from .faults import broken_by
 from .registry import Home, home
 from .shapes import NotAnEncoding, require_shapes
-from .symbolic.verdict_line import clauses
+from .verdict_line import clauses
 
 __all__ = ["Outcome", "Tell", "cell", "tabulate"]
 

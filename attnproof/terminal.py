@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .derived_words import derivation
 from .headed import headed
 from .records import MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
-from .symbolic.verdict_line import clauses
+from .verdict_line import clauses
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 __all__ = ["LEGS", "NOT_MEASURED", "UNLIKE", "VERDICTS", "Finding", "Seen"]
 

@@ -31,7 +31,7 @@ from ..symbolic.prove import Effort
 from ..symbolic.refute import refute
 from ..symbolic.statement import Statement
 from ..symbolic.terms import free
-from ..symbolic.verdict_line import Condition
+from ..verdict_line import Condition
 
 if TYPE_CHECKING:
     from ..programs.prove.hooks import Hook, Hooks

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..programs.finding import NOT_MEASURED, UNLIKE
-from ..symbolic.verdict_line import Condition, clauses, verdict_line
+from ..verdict_line import Condition, clauses, verdict_line
 from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, LawVerdict
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from .. import __version__
 from ..evidence import Number, Record
-from ..symbolic.verdict_line import Kind
+from ..verdict_line import Kind
 
 __all__ = [
     "RAISED",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..faults import FAULT, internal_errors
 from ..programs.finding import UNLIKE
-from ..symbolic.verdict_line import Condition, clauses
+from ..verdict_line import Condition, clauses
 from .records import (
     CardRecord,
     CodeRecord,

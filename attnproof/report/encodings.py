@@ -23,7 +23,7 @@ from ..card_records import (
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.claims import width
-from ..symbolic.verdict_line import clauses
+from ..verdict_line import clauses
 from . import view
 from .plots import Plot, plots
 from .templating import environment, rendered, written

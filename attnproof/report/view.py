@@ -27,7 +27,7 @@ from ..records import (
 )  # fmt: skip
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.claims import width
-from ..symbolic.verdict_line import clauses
+from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from .windows import places_of, window_of

@@ -17,7 +17,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import positions, real
 from attnproof.symbolic.scalars import number_of, size
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 from .calls import CodeRaised
 from .stating import Graph

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, function
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 from .operations.reading import Notes, constant, noted, noting
 from .tables import OfOffsets, formula_of, offsets_of

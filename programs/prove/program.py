@@ -15,7 +15,7 @@ from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import num
 from attnproof.symbolic.terms import Term
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 from .dtypes import CASTS, in_its_dtype
 from .exporting import Exported, results_of

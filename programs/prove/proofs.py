@@ -19,8 +19,8 @@ from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
 from attnproof.symbolic.unrolling import written_out
-from attnproof.symbolic.verdict_line import Condition, clauses
 from attnproof.theorems.laws import Formula
+from attnproof.verdict_line import Condition, clauses
 
 from ..finding import UNLIKE, Finding
 from ..identify.asked import no_formula

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from attnproof.symbolic.verdict_line import Condition
 from attnproof.theorems.laws import laws_of
+from attnproof.verdict_line import Condition
 
 from ..finding import Finding
 from ..subjects import Rotary, Subject

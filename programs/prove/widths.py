@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 from .exporting import Exported
 from .subgraphs import nodes_of

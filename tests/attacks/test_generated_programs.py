@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from attnproof.programs.finding import Finding
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 from benchmarks import false_programs, reference_programs
 from benchmarks.false_programs import broken_at, changed, judged, outside
 from benchmarks.reference_programs import REFERENCES, Reference

@@ -14,8 +14,8 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, differ, equal, greater
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.statement import Theorem, theorem
-from attnproof.symbolic.verdict_line import clauses
 from attnproof.terminal import conditions
+from attnproof.verdict_line import clauses
 
 GIVEN = {"x": real(), "y": real()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attnproof.symbolic.verdict_line import Condition, clauses, verdict_line
+from attnproof.verdict_line import Condition, clauses, verdict_line
 
 
 def test_every_condition_stands_on_the_line_after_how_it_is_known() -> None:

@@ -30,8 +30,8 @@ ALLOWED = {
     },
     "programs": {
         "attnproof.symbolic", "attnproof.numeric", "attnproof.theorems.definitions",
-        "attnproof.theorems.laws", "numpy", "torch", "array_api_compat", "pydantic", "sympy",
-        "transformers",
+        "attnproof.theorems.laws", "attnproof.verdict_line", "numpy", "torch",
+        "array_api_compat", "pydantic", "sympy", "transformers",
     },
 }  # fmt: skip
 

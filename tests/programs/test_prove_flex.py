@@ -14,7 +14,7 @@ from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.identify import identify
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
-from attnproof.symbolic.verdict_line import Condition
+from attnproof.verdict_line import Condition
 
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)

@@ -16,7 +16,7 @@ from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
 from attnproof.symbolic.scalars import is_truth, number_of
 from attnproof.symbolic.terms import Term
-from attnproof.symbolic.verdict_line import Condition, Kind
+from attnproof.verdict_line import Condition, Kind
 
 from ..angles import Angles
 
