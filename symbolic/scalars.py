@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 
 from .terms import Term, make, postorder
@@ -145,6 +145,7 @@ def _collect(polynomial: Polynomial) -> Term:
     )
 
 
+@lru_cache(maxsize=1 << 17)
 def integer(term: Term) -> Term:
     """An integer term, expanded and sorted.
 

@@ -6,7 +6,9 @@ only for atoms that are positive by their form; the inverse of any other atom is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd, lcm
 
 from ..budget import spend
@@ -27,7 +29,8 @@ __all__ = [
 ]
 
 Monomial = tuple[tuple[Term, int], ...]
-Polynomial = dict[Monomial, Fraction]
+Polynomial = Mapping[Monomial, Fraction]
+UNIT = Fraction(1)
 
 
 def _sorted(powers: dict[Term, int]) -> Monomial:
@@ -35,6 +38,8 @@ def _sorted(powers: dict[Term, int]) -> Monomial:
 
 
 def _times(a: Monomial, b: Monomial) -> Monomial:
+    if not a or not b:
+        return a or b
     powers = dict(a)
     for atom, k in b:
         powers[atom] = powers.get(atom, 0) + k
@@ -59,49 +64,54 @@ def invert(monomial: Monomial) -> Monomial:
     return _sorted(powers)
 
 
+@lru_cache(maxsize=1 << 16)
 def expand(term: Term) -> Polynomial:
     """A term as a polynomial in its atoms; the inverse of a sum must already be an atom."""
     value = number_of(term)
     if value is not None:
         return {(): value} if value else {}
     if term.op == "add":
-        total: Polynomial = {}
+        total: dict[Monomial, Fraction] = {}
         for arg in term.args:
             for monomial, c in expand(arg).items():
-                total[monomial] = total.get(monomial, Fraction(0)) + c
+                _count(total, monomial, c)
         return {m: c for m, c in total.items() if c}
     if term.op == "mul":
-        result: Polynomial = {(): Fraction(1)}
-        for arg in term.args:
-            result = _product(result, expand(arg))
+        result, *others = map(expand, term.args)
+        for other in others:
+            result = _product(result, other)
         return result
     if term.op == "power":
         base = term.args[0]
         if term.data < 0 and base.op == "mul":  # 1/(ab) = 1/a · 1/b
             return expand(mul(*(power(factor, term.data) for factor in base.args)))
         return _to_the(expand(base), term.data, base)
-    return {((term, 1),): Fraction(1)}
+    return {((term, 1),): UNIT}
 
 
 def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
     if exponent < 0:
         if len(base) > 1:
-            return {((power(term, -1), -exponent),): Fraction(1)}
+            return {((power(term, -1), -exponent),): UNIT}
         base = {invert(m): 1 / c for m, c in base.items()}
-    result: Polynomial = {(): Fraction(1)}
+    result: Polynomial = {(): UNIT}
     for _ in range(abs(exponent)):
         result = _product(result, base)
     return result
 
 
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
-    total: Polynomial = {}
+    total: dict[Monomial, Fraction] = {}
     for m, c in a.items():
         spend()
         for k, e in b.items():
-            together = _times(m, k)
-            total[together] = total.get(together, Fraction(0)) + c * e
+            _count(total, _times(m, k), e if c is UNIT else c if e is UNIT else c * e)
     return {m: c for m, c in total.items() if c}
+
+
+def _count(total: dict[Monomial, Fraction], monomial: Monomial, c: Fraction) -> None:
+    known = total.get(monomial)
+    total[monomial] = c if known is None else known + c
 
 
 def monomial_term(monomial: Monomial, coefficient: Fraction = Fraction(1)) -> Term:

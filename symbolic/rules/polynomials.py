@@ -39,8 +39,16 @@ def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
         if exponent >= 0:
             return _polynomial(t.args[0], atoms, gens, one) ** exponent if exponent else one
         return _inverse(t.args[0], atoms, gens, one) ** -exponent
-    parts = [_polynomial(arg, atoms, gens, one) for arg in t.args]
-    return _sum(parts, one.ring) if t.op == "add" else prod(parts[1:], start=parts[0])
+    if t.op == "add":
+        return _sum([_polynomial(arg, atoms, gens, one) for arg in t.args], one.ring)
+    exponents, rest = [0] * len(gens), []  # of atoms; one generator after the other takes long
+    for arg in t.args:
+        base, exponent = (arg.args[0], arg.data) if arg.op == "power" else (arg, 1)
+        if base in atoms and isinstance(exponent, int):
+            exponents[2 * atoms[base] + (exponent < 0)] += abs(exponent)
+        else:
+            rest.append(_polynomial(arg, atoms, gens, one))
+    return prod(rest, start=one.ring.from_dict({tuple(exponents): QQ(1)}))
 
 
 def _sum(parts: list[Any], ring: Any) -> Any:
