@@ -145,7 +145,8 @@ def _parts_built(config: Any) -> Mapping[str, Any]:
     """What was chosen of a config: what was read of a namespace, or what is no default."""
     if isinstance(config, Offered):
         return vars(config)
-    known = [one for one in parameters(type(config)) if one.required or one.name in _small(config)]
+    small = _small(config)
+    known = [one for one in parameters(type(config)) if one.required or one.name in small]
     values = {one.name: getattr(config, one.name, None) for one in known}
     return {one.name: values[one.name] for one in known if values[one.name] != one.default}
 

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .code import DoesNotFit, source_of
@@ -82,6 +83,7 @@ class Parameter:
     annotation: Any = None
 
 
+@lru_cache(maxsize=4096)
 def role_of(name: str) -> str:
     """What a parameter of that name is, or "".
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -122,13 +123,22 @@ class Recorder(Watching):
         read, made = list(_floats((args, *(kwargs or {}).values()))), list(_floats(result))
         self.unit = max([self.unit, *(unit_of(t.dtype) for t in (*read, *made))])
         if made:
-            name = str(func).removeprefix("aten.").split(".")[0]
-            fused = any(word in name for word in ("attention", "encoder_layer"))
-            if fused or not (getattr(func, "is_view", False) or name in EXACT):
+            fused, rounds, sums = _kind(func)
+            if rounds:
                 self.roundings += FUSED + len(read) if fused else 1
-            if fused or any(word in name for word in SUMS) or not str(func).startswith("aten."):
+            if sums:
                 self.terms += max((max(t.shape, default=1) for t in read), default=1)
         return result
+
+
+@lru_cache(maxsize=1024)
+def _kind(func: Any) -> tuple[bool, bool, bool]:
+    """Whether an operation is attention in one, whether it rounds, and whether it may sum."""
+    name = str(func).removeprefix("aten.").split(".")[0]
+    fused = any(word in name for word in ("attention", "encoder_layer"))
+    exact = getattr(func, "is_view", False) or name in EXACT
+    summed = any(word in name for word in SUMS) or not str(func).startswith("aten.")
+    return fused, fused or not exact, fused or summed
 
 
 def _floats(value: object) -> Iterator[Tensor]:
