@@ -26,7 +26,7 @@ from ..finding import UNLIKE, Finding
 from ..identify.asked import no_formula
 from ..running import fault_in
 from ..subjects import Rotary, Subject
-from .compared import CHANGES, wrong_reading
+from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
 from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
@@ -84,6 +84,10 @@ def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     return tuple(sorted(set.intersection(*each))) if each else ()
 
 
+class _Dropped(Exception):
+    """The code gives something else at a later call: nothing is said of its graph."""
+
+
 @dataclass
 class Side:
     """Lengths at which other code runs, and its proofs, made when they are first asked for."""
@@ -106,22 +110,39 @@ class Proofs:
         self.subject, self.calls, self.seconds = subject, calls, seconds
         self.graphs = {graph.call.name: graph for graph in graphs}
         self.letters: Axes = bound_letters(graphs)
+        self.first = {name: result_of(g.call.code, g.call.inputs)
+                      for name, g in self.graphs.items()}  # fmt: skip
         self.gates: dict[str, Gate] = {}
+        self.dropped: list[str] = []
         self.elsewhere: list[Side] = []
 
-    def run_beside(self) -> list[str]:
-        """Run the code beside each graph; graphs of code that changes are dropped, and told."""
-        told = []
+    def run_beside(self) -> None:
+        """Run the code beside each graph, once; graphs of code that changes are dropped, and told.
+
+        Nothing is said to hold before, nor to be undecided.
+        """
         ran: dict[Any, Gate] = {}
-        for name, graph in list(self.graphs.items()):
+        graphs = {name: g for name, g in self.graphs.items() if name not in self.gates}
+        for name, graph in graphs.items():
             own = id(graph.exported.program)  # that of both results of one call
-            both = [id(g.exported.program) for g in self.graphs.values()].count(own) == 2
+            both = [id(g.exported.program) for g in graphs.values()].count(own) == 2
             found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
             ran[own] = found
             if found.changes:
-                del self.graphs[name]
-                told.append(f"`{name}` is not read: {CHANGES}")
-        return told
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """Nothing is shown of code that gives something else at a later call."""
+        del self.graphs[name]
+        self.dropped.append(f"`{name}` is not read: {CHANGES}")
+
+    def _changed(self, graphs: Mapping[str, Graph]) -> bool:
+        """Whether some code gives something else by now; its graph is dropped."""
+        changed = [name for name, graph in graphs.items() if name in self.graphs and
+                   gives_otherwise(graph.call.code, graph.call.inputs, self.first[name])]
+        for name in changed:
+            self._drop(name)
+        return bool(changed)
 
     def _at(self, lengths: Mapping[str, int]) -> str:
         return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
@@ -129,10 +150,13 @@ class Proofs:
     def _unlike(
         self, law: Formula, graphs: Mapping[str, Graph], start: float
     ) -> Finding | None:
-        """What is found where the code was seen to do other than its graph; None where it was not.
+        """What is found where the code is seen to do other than its graph; None where it is not.
 
         The law is asked of the code itself, at these lengths first.
         """
+        self.run_beside()
+        if not set(graphs) <= set(self.graphs):
+            raise _Dropped
         at = [lengths for name in graphs for lengths in self.gates[name].unlike]
         at = [lengths for k, lengths in enumerate(at) if lengths not in at[:k]]
         if not at:
@@ -242,9 +266,12 @@ class Proofs:
         if excuse:
             return Finding(law.id, "traced", "not asked", excuse)
         graphs = {name: self.graphs[name] for name in needed}
-        unlike = self._unlike(law, graphs, start)
-        if unlike is not None:
-            return unlike
+        try:
+            return self._decided_of(law, graphs, start)
+        except _Dropped:
+            return None
+
+    def _decided_of(self, law: Formula, graphs: Mapping[str, Graph], start: float) -> Finding:
         for graph in graphs.values():
             graph.program.forget()
             graph.folded.forget()
@@ -261,6 +288,9 @@ class Proofs:
         except Unread as error:
             verdict, why = "unread", str(error)
         if verdict == "proved":
+            unlike = self._unlike(law, graphs, start)
+            if unlike is not None:
+                return unlike
             assuming = (*lengths, *divisors, *self._assumed(law, graphs))
             beyond = self._beyond(law, graphs, clauses(lengths))
             if isinstance(beyond, Finding):
@@ -269,7 +299,7 @@ class Proofs:
                 law.id, "traced", "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond),
                 seconds=perf_counter() - start,
             )  # fmt: skip
-        return self._unproved(law, graphs, why, perf_counter() - start)
+        return self._unproved(law, graphs, why, start)
 
     def _beyond(
         self, law: Formula, graphs: Mapping[str, Graph], proved: Sequence[str]
@@ -326,6 +356,8 @@ class Proofs:
     def hooks(self) -> Hooks | None:
         """The rotations of rotary code, where all were read; None elsewhere."""
         graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
+        if "turn" in graphs:
+            self.run_beside()
         if "turn" not in graphs or self._lacks_key() or any(
             self.gates[name].unlike for name in graphs
         ):  # fmt: skip
@@ -395,15 +427,29 @@ class Proofs:
         return decided
 
     def _unproved(
-        self, law: Formula, graphs: Mapping[str, Graph], why: str, seconds: float
+        self, law: Formula, graphs: Mapping[str, Graph], why: str, start: float
     ) -> Finding:
+        """What is found where no proof is: a witness at few lengths, or where the graph is another.
+
+        Raises ``_Dropped`` for code that changes.
+        """
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
+        seen, excuse = None, ""
         try:
             at = [dict.fromkeys("nr", n) for n in self._named_in(graphs)]
             seen = witness_of(law, calls, self.letters, self.subject, operations, after=at)
         except Unread as error:
-            return Finding(law.id, "traced", "not asked", str(error), seconds=seconds)
+            excuse = str(error)
+        if self._changed(graphs):
+            raise _Dropped
+        if seen is None:
+            unlike = self._unlike(law, graphs, start)
+            if unlike is not None:
+                return unlike
+        seconds = perf_counter() - start
+        if excuse:
+            return Finding(law.id, "traced", "not asked", excuse, seconds=seconds)
         if seen is None:
             return Finding(law.id, "traced", "undecided", self._no_proof(graphs, why),
                            seconds=seconds)  # fmt: skip

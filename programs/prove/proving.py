@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -40,7 +41,7 @@ class Traced:
 
     ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
     reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
-    assumed in reading the graph as a term.  ``hooks`` are its rotations, of rotary code.
+    assumed in reading the graph as a term.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -50,7 +51,12 @@ class Traced:
     why: str = ""
     readings: tuple[Condition, ...] = ()
     seconds: float = 0.0
-    hooks: Hooks | None = None
+    read_hooks: Callable[[], Hooks | None] = field(default=lambda: None, repr=False)
+
+    @cached_property
+    def hooks(self) -> Hooks | None:
+        """Its rotations, of rotary code; the code is run beside its graph before there are any."""
+        return self.read_hooks()
 
 
 def prove(
@@ -100,7 +106,6 @@ def _proved(
             break
     found.drop([call for call in calls
                 if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
-    found.reasons += found.proofs.run_beside()
     proofs, findings = found.proofs, []
     proofs.elsewhere = found.elsewhere(fixed)
     for name in dict.fromkeys(law.id for law in wanted):
@@ -108,10 +113,15 @@ def _proved(
             findings.append(finding)
             if tell is not None:
                 tell(finding)
+
+    def hooks() -> Hooks | None:
+        with _evaluated(made):
+            return proofs.hooks()
+
     return Traced(
         tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
-        tuple(found.missing), "; ".join(found.reasons), proofs.readings, perf_counter() - start,
-        proofs.hooks(),
+        tuple(found.missing), "; ".join([*found.reasons, *proofs.dropped]), proofs.readings,
+        perf_counter() - start, hooks,
     )  # fmt: skip
 
 
@@ -149,9 +159,7 @@ class _Reading:
         def read(at: dict[str, int]) -> Proofs:
             calls = [resized(g.call, g, at) for g in graphs
                      if set(letters_of(g).values()) <= set(at)]  # fmt: skip
-            found = _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
-            found.run_beside()
-            return found
+            return _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
 
         sides = dict.fromkeys(tuple(at.items()) for g in graphs for at in lengths_elsewhere(g))
         return [Side(dict(at), read if k < MOST else None) for k, at in enumerate(sides)]
