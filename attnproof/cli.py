@@ -357,8 +357,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _app_for(word: str) -> typer.Typer:
     """The app with one command, if the word names one: typer reads the options of all it has."""
-    named = [one for one in app.registered_commands
-             if one.callback is not None and word == (one.name or one.callback.__name__)]  # fmt: skip
+    named = [
+        one for one in app.registered_commands
+        if one.callback is not None and word == (one.name or one.callback.__name__)
+    ]  # fmt: skip
     if not named:
         return app
     found = copy(app)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import importlib.util
 import re
 import sys
@@ -44,6 +45,7 @@ TRIED = ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33))  # rows, tokens
 BRANCHES = (3, 4, 6, 7, 12, 31, 100, 130)
 PROVE = 3.0  # seconds for a proof
 WIDTH, EMBED, HEADS = 8, 16, 4
+YOUNG = 100_000  # objects made before cycles are looked for
 
 Lengths = Mapping[str, int]
 
@@ -368,6 +370,8 @@ def main() -> int:
     counts: Counter[str] = Counter()
     laws: Counter[str] = Counter()
     proved: list[Judged] = []
+    gc.freeze()  # the libraries have a million objects, which are not gone through again
+    gc.set_threshold(YOUNG)
     with tempfile.TemporaryDirectory() as folder:
         for k, program in enumerate(changed(asked.seed)):
             said = judged(program, Path(folder), f"program_{k}")
