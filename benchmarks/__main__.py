@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.check_time import check_time
 from benchmarks.growth import growth
 from benchmarks.markdown import page
 from benchmarks.numeric_time import equivariance_cost
@@ -30,6 +31,7 @@ TABLES = {
     "exact": exact_cost,
     "growth": growth,
     "sweeps": two_workers,
+    "check": check_time,
 }
 
 

@@ -133,11 +133,12 @@ class OnHeads:
             k.name: laid_out(b, there, k.axes or (), lengths),
             v.name: laid_out(c, there, v.axes or (), lengths),
         }
-        full = torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
         for n, one in enumerate(self.masks):
             if (n or seen is None) and one.name in self.spare:
                 continue
-            which = full if n or seen is None else seen[:, 0]
+            which = seen[:, 0] if seen is not None and not n else torch.ones(
+                rows, queries, keys, dtype=torch.bool, device=a.device
+            )
             arrays[one.name] = handed(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks:
