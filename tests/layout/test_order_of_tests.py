@@ -15,20 +15,21 @@ import pytest
 
 from tests import conftest
 
-WHOLE = "tests/front/test_cards.py"
+WHOLE = ("tests/front/test_cards.py", *conftest.WHOLE)
 CHEAP = "tests/symbolic/test_terms.py"
 LONG = "tests/attacks/test_false_theorems.py"
-NODES = [f"{file}::test_it[{k}]" for file in (CHEAP, WHOLE, LONG) for k in range(30)]
+NODES = [f"{file}::test_it[{k}]" for file in (CHEAP, *WHOLE, LONG) for k in range(30)]
 
 
-@pytest.mark.parametrize("part", [*conftest.FIRST, *conftest.SINGLY])
+@pytest.mark.parametrize("part", [*conftest.FIRST, *conftest.WHOLE, *conftest.SINGLY])
 def test_what_is_named_is_there(root: Path, part: str) -> None:
     assert (root / part).exists()
 
 
-def test_a_file_that_makes_something_for_all_of_its_tests_is_one_unit() -> None:
+@pytest.mark.parametrize("file", WHOLE)
+def test_a_file_that_makes_something_for_all_of_its_tests_is_one_unit(file: str) -> None:
     found = conftest.units(NODES)
-    assert {found[node] for node in NODES if node.startswith(WHOLE)} == {WHOLE}
+    assert {found[node] for node in NODES if node.startswith(file)} == {file}
 
 
 def test_short_tests_go_together_and_long_ones_alone() -> None:
@@ -44,7 +45,7 @@ def test_short_tests_go_together_and_long_ones_alone() -> None:
 
 def test_the_longest_are_begun_first() -> None:
     order = sorted(NODES, key=conftest.place)
-    assert order[0].startswith(LONG)
+    assert order[0].startswith(conftest.WHOLE)
     assert order[-1].startswith(CHEAP)
 
 
