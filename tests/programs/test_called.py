@@ -48,7 +48,7 @@ LINES: dict[str, tuple[Any, str]] = {
     ),
     "keys of their own": (code.Powers, "x: B n D -> x; keys with downscale = True"),
     "offsets beside tokens": (code.offsets_and_tokens, "x: B n E -> _, 1 (2 n - 1) E"),
-    "an image": (code.of_image, "x: B E 1 n -> B E 1 n"),
+    "an image": (code.of_image, "x: B E h w -> B E h w"),
     "a start": (code.started, "qlen = r, klen = n, step = (n - r) -> 1 r n"),
 }  # fmt: skip
 KINDS = {"offsets beside tokens": "additive", "an image": "additive", "a start": "bias"}
@@ -168,9 +168,9 @@ def test_a_generator_of_the_code_is_no_array() -> None:
     assert found.why.startswith("torch.export refuses")
 
 
-def test_the_sides_of_an_image_are_one_row_of_tokens() -> None:
+def test_the_sides_of_an_image_are_lengths_of_their_own() -> None:
     subject = adapted_as(code.on_a_grid, name="on_a_grid")
-    assert "--call 'dim = E, h = 1, w = n -> n E'" in subject.adapted
+    assert "--call 'dim = E, h = h, w = w -> (h w) E'" in subject.adapted
 
 
 def sized(call: Signature) -> int:
