@@ -342,13 +342,19 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     along = torch.equal(plain[:, :1].expand_as(plain), plain) and not torch.equal(
         plain[:, :, :1].expand_as(plain), plain
     )
+    keeps = torch.allclose(out.norm(dim=-1), x.norm(dim=-1), rtol=1e-3)
+    turned = int(changed[1, 0, 2].sum())
+    made_here = way.line.source is None and "D/2" in line.partition(" -> ")[0]
+    if made_here and not keeps and 2 * turned <= subject.width:
+        raise DoesNotFit(f"{line} has a number for each pair, and no more channels are turned than "
+                         f"it has numbers: that is not what the table is")  # fmt: skip
     folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
     quality = (
         torch.equal(changed.any(-1), alone),
         along,  # all heads of a token alike, and tokens not
         subject.axes + folded if subject.axes else PLAIN,
-        torch.allclose(out.norm(dim=-1), x.norm(dim=-1), rtol=1e-3),
+        keeps,
         torch.allclose(start, x, atol=1e-4),
-        int(changed[1, 0, 2].sum()),
+        turned,
     )
     return Fit(line, way, out, quality)

@@ -13,6 +13,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Rotary
 from attnproof.programs.suggested import suggested
 
 
@@ -169,6 +170,18 @@ class PositionGate(nn.Module):
         return out
 
 
+def apply_rotary_emb(query: Tensor, key: Tensor, rope: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a complex table with a number for each channel, halves alike."""
+    cos, sin = rope.real, rope.imag
+
+    def turned(x: Tensor) -> Tensor:
+        first, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+        u, v = first.chunk(2, -1)
+        return torch.cat((first * cos + torch.cat((-v, u), -1) * sin, rest), -1)
+
+    return turned(query), turned(key)
+
+
 @pytest.mark.parametrize(("code", "why"), [
     (averaging_mask, "hide nothing where they are added"),
     (decaying, "factors of weights"),
@@ -263,3 +276,11 @@ def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
 
     assert suggested(turn, kind) == line
     assert suggested(lambda: None, kind) == ""
+
+
+def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> None:
+    with pytest.raises(NoAdapter):
+        adapted_as(apply_rotary_emb)
+    line = "query: B H n D, key: B H n D, rope: n D cis -> query, key"
+    told = adapted_as(apply_rotary_emb, line)
+    assert isinstance(told, Rotary)
