@@ -16,6 +16,7 @@ import torch
 
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, place_of
+from .constructors import placed
 from .declared import Declared, declares, sizes_declared
 from .names import parameters
 from .no_adapter import NoAdapter
@@ -117,7 +118,7 @@ def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") ->
     if any(one.kind == one.VAR_KEYWORD for one in known):
         return
     names = [one.name for one in known if one.kind not in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL)]
-    for setting in (one.partition(".")[0] for one in settings):
+    for setting in (one.partition(".")[0] for one in placed(thing, settings)):
         if setting not in names:
             near = get_close_matches(setting, names, n=2)
             nearest = f"; nearest: {', '.join(near)}" if near else ""
@@ -172,6 +173,11 @@ def _adapted(
         raise NoAdapter(
             _name(thing, name), place_of(thing), {"building it": told}
         ) from error
+    if not callable(code.call):
+        own = ", ".join(one for one in dir(code.call) if not one.startswith("_"))
+        told = (f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
+                f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}")  # fmt: skip
+        raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
     return _first(code, kind, forms)
 
 

@@ -49,8 +49,6 @@ def _built(cls: type[Any], name: str, options: Options) -> Code:
     given = settings_for(cls, options, space)
     with _marked():
         holder, given = tried(cls, given, options)
-    if not callable(holder):
-        raise DoesNotFit(f"objects of {cls.__name__} cannot be called")
     if isinstance(holder, nn.Module):
         return _module(_drawn(holder), name, options, given)
     return _instance(holder, name, options, given)

@@ -25,7 +25,9 @@ import torch
 from .code import DoesNotFit, Options, alike, source_of
 from .names import Parameter, parameters, role_of
 
-__all__ = ["HEADS", "SIZES", "built_words", "configs_for", "settings_for", "tried"]
+__all__ = [
+    "HEADS", "SIZES", "built_words", "configs_for", "placed", "settings_for", "tried"
+]  # fmt: skip
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
@@ -75,8 +77,9 @@ def settings_for(
 
     Raises ``DoesNotFit`` that names a parameter whose meaning is not known.
     """
-    given = {name: value for name, value in options.settings.items() if "." not in name}
     known = parameters(cls)
+    options = dataclasses.replace(options, settings=placed(cls, options.settings))
+    given = {name: value for name, value in options.settings.items() if "." not in name}
     likely = _likely(options, {one.role for one in known})
     for one in known:
         if one.name in given:
@@ -88,6 +91,27 @@ def settings_for(
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
             given[one.name] = _setting(one, cls, options, space)
     return given
+
+
+def placed(cls: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with those that the constructor has not as parts of its config, if it takes one.
+
+    >>> def built(config): ...
+    >>> placed(built, {"n_embd": 16, "config.n_head": 2})
+    {'config.n_embd': 16, 'config.n_head': 2}
+    """
+    try:
+        known = inspect.signature(cls).parameters.values()
+    except (TypeError, ValueError):  # built in: what it takes is not known
+        return dict(settings)
+    names = {one.name for one in known}
+    configs = [name for name in names if name in CONFIGS]
+    if len(configs) != 1 or any(one.kind == one.VAR_KEYWORD for one in known):
+        return dict(settings)
+    return {
+        name if name.partition(".")[0] in names else f"{configs[0]}.{name}": value
+        for name, value in settings.items()
+    }
 
 
 def configs_for(
@@ -155,6 +179,7 @@ def _changed(
     cls: type[Any], given: Mapping[str, Any], options: Options
 ) -> Iterator[dict[str, Any]]:
     """What is given as it stands; then other numbers, pairs for sides, and wider tokens."""
+    options = dataclasses.replace(options, settings=placed(cls, options.settings))
     told = options.settings
     known = [one for one in parameters(cls) if one.name in given and one.name not in told]
     numbers = [one.name for one in known if one.required and _is_open(one)]
@@ -172,9 +197,12 @@ def _changed(
             yield plain
             if sides:
                 yield {**plain, **{name: (plain[name],) * 2 for name in sides}}
+    bare = {one.name for one in known if one.annotation is None}
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
             yield {**given, name: _configured(type(config), _part(options, name), options, {})}
+        elif name in CONFIGS and name in bare and not isinstance(config, Offered):
+            yield {**given, name: Offered(_part(options, name))}
     flags = [one for one in parameters(cls) if one.default is False and one.name not in told]
     for one in sorted(flags, key=lambda one: "self" not in one.name):
         yield {**given, one.name: True}  # it may want one of several

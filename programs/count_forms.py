@@ -44,8 +44,9 @@ METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
-_MASK = re.compile(r"(?:(?:1|B|H) )*(?:r|n) n(?: 1)?")
-_ROWS = re.compile(rf"{_MASK.pattern}|B (?:1 )*n")  # also of padding: the same for every query
+_MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
+# Also of padding: the same for every query.
+_ROWS = re.compile(rf"{_MASK.pattern}|(?:B|\(B H\)) (?:1 )*n")
 _ADDED = re.compile(
     r"(?:(?:1|B) )?n E|n (?:1|B) E|"
     r"(?:(?:1|B) )?(?:E n|\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
@@ -473,6 +474,8 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     subject = additive(code, parse(line), guessed=True)
     _require_rows(code, subject)
     made = subject.added(torch.zeros(3, 5, subject.width))
+    if made.is_complex():
+        raise DoesNotFit(f"called as {line}, it gives complex numbers, and no table that is added")
     if not bool(made.any()):
         raise DoesNotFit(f"called as {line}, it adds nothing")
     if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):

@@ -14,7 +14,7 @@ from torch import Tensor
 from .code import Code
 from .given import chosen, told
 from .grammar import parse
-from .layout import laid_out, read_back
+from .layout import labels, laid_out, read_back
 from .names import parameters, sizes_of
 from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
 from .signature import Argument, Axis, Signature, SignatureError
@@ -109,7 +109,8 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
             f"wanted a result with axes of queries r and keys n, or n n for one length, got "
             f"{signature}"
         )
-    wanted = ("B", *(("H",) if heads else ()), "r", "n")
+    of_heads = heads or "H" in labels(axes)
+    wanted = ("B", *(("H",) if of_heads else ()), "r", "n")
 
     def call(queries: int, keys: int) -> Tensor:
         rows = keys if square else queries
@@ -119,6 +120,10 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
             lengths |= {"r": rows}
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c not in "Brn"}
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
+        if of_heads and not heads:  # a mask is one for all heads
+            if not torch.equal(value, value[:1].expand_as(value)):
+                raise SignatureError(f"wanted one mask for all heads, of {signature}, got several")
+            value = value[0]
         value = value.expand(*value.shape[:-2], rows, keys)
         return rows_of(value, queries) if square else value
 

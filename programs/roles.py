@@ -102,8 +102,12 @@ def said(code: Code, signature: Signature) -> Code:
     """
     settings = {one.name: one.value for one in signature.built if not one.lengths}
     made = code.again(**settings) if settings else code
-    if not signature.method:
+    if not signature.method and callable(made.call):
         return made
+    if not signature.method:
+        raise SignatureError(
+            f"wanted method NAME behind a semicolon: objects of {code.name} cannot be called"
+        )
     if not hasattr(made.call, signature.method):
         raise SignatureError(f"wanted a method {signature.method} of {code.name}, got none")
     return method_of(made, signature.method)

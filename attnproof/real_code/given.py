@@ -75,7 +75,7 @@ def known_seed(seed: Any) -> int:
 def settings_of(words: Iterable[str]) -> dict[str, Any]:
     """Settings of a constructor, as they are written; what is no literal of Python is a text.
 
-    Raises ``ValueError``.
+    ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
 
     >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
     {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
@@ -83,7 +83,7 @@ def settings_of(words: Iterable[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in words:
         name, has, text = word.partition("=")
-        if not (has and name.isidentifier()):
+        if not (has and all(part.isidentifier() for part in name.split("."))):
             raise ValueError(f"wanted a setting NAME=VALUE, such as hidden_size=64, got {word!r}")
         if name in found:
             raise ValueError(f"wanted each setting once, got {name} twice")

@@ -55,7 +55,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(no_order, subject)
     if formula.id == "equal-axes-are-one":
         return _no_one_axis(subject)
-    return next(filter(None, (_run(why, subject) for why in SHOWN.get(formula.id, ()))), "")
+    return SHOWN[formula.id](subject) if formula.id in SHOWN else ""
 
 
 def _in_a_grid(subject: Any) -> str:
@@ -102,10 +102,10 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
 
 
 # Why a run of the code says against asking.
-SHOWN: dict[str, tuple[Callable[[Any, Draw], str], ...]] = {
-    "cache-keeps-its-positions": (_none_went,),
-    "rows-sum-to-one": (no_softmax,),
-    "shift-of-scores": (no_multiple, no_softmax),
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "cache-keeps-its-positions": lambda subject: _run(_none_went, subject),
+    "rows-sum-to-one": lambda subject: _run(no_softmax, subject),
+    "shift-of-scores": lambda subject: _run(no_multiple, subject) or _run(no_softmax, subject),
 }
 
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
 from attnproof.programs.names import parameters
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.spelling import in_letters
-from attnproof.programs.subject import subject_of
+from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Bias, Mask, Rotary
 from tests.programs.test_calls import angles_of, halves, neighbours
 
@@ -289,3 +290,26 @@ def test_two_axes_of_heads_are_written_as_they_are_read() -> None:
     assert sizes == {"heads": 3, "width": 16}
     told = parse("x: B n (2 n) E -> x")
     assert in_letters(told) == (told, {})
+
+
+class Turning:
+    """It cannot be called, and has a method that can."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+
+    def turned(self, q: Tensor, positions: Tensor) -> Tensor:
+        angles = positions[:, None, :, None] * 0.5 ** torch.arange(self.dim // 2)
+        left, right = q.chunk(2, -1)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat((left * cos - right * sin, right * cos + left * sin), -1)
+
+
+def test_a_method_of_what_cannot_be_called_is_told_by_its_name() -> None:
+    line = "q: B H n D, positions: B n -> q"
+    told = adapted_as(Turning, f"{line}; method turned; built with dim = D")
+    assert told.kind == "rotary"
+    with pytest.raises(SignatureError, match="wanted method NAME"):
+        adapted_as(Turning, f"{line}; built with dim = D")
+    with pytest.raises(NoAdapter, match="it has dim, turned"):
+        adapted_as(Turning)

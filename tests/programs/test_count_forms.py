@@ -14,6 +14,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
+from attnproof.programs.subjects import Mask
 from tests.programs.adapting_code import distance
 from tests.programs.test_adapting_tables import BIASES, Adds, slopes, table
 
@@ -272,3 +273,35 @@ def test_tables_of_tokens_alone_have_no_such_condition() -> None:
     subject = adapted_as(lambda x: x + torch.arange(x.shape[1])[:, None], "x: B n E -> B n E",
                          kind="additive")  # fmt: skip
     assert "values" not in subject.given
+
+
+def of_rows_and_heads(lengths: Tensor, heads: int, max_length: int) -> Tensor:
+    """True where a row is padded, again for each head, in one axis of rows and heads."""
+    hidden = torch.arange(max_length)[None] >= lengths[:, None]
+    return hidden.repeat_interleave(heads, 0).unsqueeze(1)
+
+
+def of_each_head(lengths: Tensor, heads: int, max_length: int) -> Tensor:
+    """Another for each head, which is no mask of all."""
+    ends = (lengths[:, None] - torch.arange(heads)).reshape(-1, 1)
+    return (torch.arange(max_length)[None] >= ends).unsqueeze(1)
+
+
+def turns(dim: int, end: int) -> Tensor:
+    angles = torch.outer(torch.arange(end).float(), 0.5 ** torch.arange(dim // 2))
+    return torch.polar(torch.ones_like(angles), angles).repeat(1, 2)
+
+
+def test_a_mask_may_stand_in_rows_and_heads() -> None:
+    line = "lengths: B lengths, heads = H, max_length = n -> (B H) 1 n hide"
+    assert adapted_as(of_rows_and_heads, kind="mask").line == line
+    told = adapted_as(of_rows_and_heads, line, kind="mask")
+    assert isinstance(told, Mask)
+    assert told.true_means == "hidden"
+    with pytest.raises(SignatureError, match="wanted one mask for all heads"):
+        adapted_as(of_each_head, line, kind="mask")
+
+
+def test_complex_numbers_are_no_table_that_is_added() -> None:
+    with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
+        adapted_as(turns, kind="additive")
