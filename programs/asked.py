@@ -175,6 +175,8 @@ def _no_truth(subject: Subject) -> str:
 
 
 def _no_rows(subject: Attention) -> str:
+    if subject.attend is None and subject.hide is not None:
+        return "the code takes tokens: a row of padding alone is not asked about"
     return "" if subject.attend is not None and subject.masks else "the code takes no mask"
 
 

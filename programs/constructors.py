@@ -88,6 +88,8 @@ def settings_for(
         chosen = chosen or (likely.get(one.role, 0) if one.required else 0)
         if chosen:
             given[one.name] = chosen
+        elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
+            given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
             given[one.name] = _setting(one, cls, options, space)
     return given

@@ -25,7 +25,7 @@ from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of
 from .fitting import Fit, best, fitting, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters
-from .roles import SIZES, raised, runs, said
+from .roles import SIZES, lengths_of, raised, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
 
@@ -175,7 +175,7 @@ def _backs(
     names: list[dict[str, int]] = []
     found: list[dict[str, Tensor]] = []
     for sizes in (FIRST, SECOND):
-        at = {**sizes, **more}
+        at = {**lengths_of(signature), **sizes, **more}
         called = runs(code, signature, whole=True)(_given(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}

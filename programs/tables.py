@@ -319,6 +319,8 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
     """The ways in which code makes tables of a width: from positions, a length, or tokens."""
     for call, found in _tables_of(made, width, many_axes=many_axes):
         kind, values, rest = found
+        if not all(one.is_floating_point() or one.is_complex() for one in values):
+            continue  # truth values are a mask, and no table
         row = "n" if any(role(one) in PLACES for one in call.arrays) else "m"
         shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
         pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2

@@ -234,6 +234,8 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         before = read(seen(code, draw), code)
         if before is None:
             return undecided("the pairs of channels could not be told, so no frequency was read")
+        if not bool((before.omega != 0).any()):
+            return undecided("no frequency was read: no pair of channels turns with the position")
         for dtype in SHORT:
             with cast(code.module, dtype):
                 try:

@@ -74,6 +74,10 @@ def before_calls(
         f"one on data in {str(short.dtype).removeprefix('torch.')}",
         [(None, way.given(short, b, t, 0))],
     )
+    if way.attribute in ("bias", "mask"):
+        queries, keys = way.given(draw, b, t, 0)
+        yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
+        yield "one of as many queries as keys", [(None, (keys, keys))]
     for told, other in _others(subject, draw):
         if getattr(other, way.attribute, None) is not None:
             calls = {w.attribute: w for w in ways_of(other)}

@@ -62,3 +62,13 @@ def test_what_is_no_name_is_no_setting() -> None:
         settings_of(["config.=3"])
     with pytest.raises(NoSetting, match="is built with"):
         adapted_as(nn.MultiheadAttention, settings={"wide.head": 3})
+
+
+def test_a_size_that_heads_share_is_that_of_tokens() -> None:
+    class MultiHeadedAttention(CausalSelfAttention):
+        def __init__(self, num_heads: int, size: int) -> None:
+            super().__init__(GPTConfig(8, n_head=num_heads, n_embd=size))
+
+    subject = adapted_as(MultiHeadedAttention)
+    assert isinstance(subject, Attention)
+    assert subject.embed == 16

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
@@ -305,3 +306,34 @@ def test_a_mask_may_stand_in_rows_and_heads() -> None:
 def test_complex_numbers_are_no_table_that_is_added() -> None:
     with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
         adapted_as(turns, kind="additive")
+
+
+@pytest.mark.parametrize("code", [
+    lambda t: t[..., None] == t[..., None, :],
+    of_rows_and_heads,
+])  # fmt: skip
+def test_no_fault_of_ours_is_told_of_what_makes_a_mask(code: Any) -> None:
+    for kind in ("rotary", "additive"):
+        with pytest.raises(NoAdapter) as refused:
+            adapted_as(code, kind=kind)
+        assert "a fault of attnproof" not in str(refused.value)
+
+
+class KeptByKeys:
+    """A bias that is kept by the number of keys alone."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, Tensor] = {}
+
+    def __call__(self, heads: int, q_len: int, k_len: int) -> Tensor:
+        if k_len not in self.kept:
+            far = torch.arange(k_len)[None] - torch.arange(k_len - q_len, k_len)[:, None]
+            self.kept[k_len] = far[None] * 0.5 ** torch.arange(1, heads + 1)[:, None, None]
+        return self.kept[k_len]
+
+
+def test_a_bias_kept_by_its_keys_alone_does_not_forget() -> None:
+    subject = adapted_as(KeptByKeys(), "heads = H, q_len = r, k_len = n -> H r n", kind="bias")
+    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    assert found.verdict == "broken"
+    assert "as many keys" in found.why
