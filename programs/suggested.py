@@ -34,7 +34,7 @@ def suggested(call: Callable[..., Any], kind: str) -> str:
 
     >>> def make_mask(seq_len, window, spread): ...
     >>> suggested(make_mask, "mask")
-    'seq_len = n, window = 3, spread = ? -> r n keep'
+    'seq_len = n, window = 3, spread = ? -> n n keep'
     """
     try:
         needed = [one for one in parameters(call) if one.required]
