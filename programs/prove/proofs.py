@@ -32,7 +32,7 @@ from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
-from .running import witness_of
+from .running import gives_none, witness_of
 from .source_numbers import numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
@@ -287,6 +287,12 @@ class Proofs:
             lengths = self._lengths(graphs)
         except Unread as error:
             verdict, why = "unread", str(error)
+        if verdict == "proved" and divisors and self._gives_none(law, graphs):
+            told = " and ".join(dict.fromkeys(one.text for one in divisors))
+            return Finding(
+                law.id, "traced", "undecided", f"it would be proved if {told}, which is not so "
+                "everywhere: there the code gives NaN", seconds=perf_counter() - start,
+            )  # fmt: skip
         if verdict == "proved":
             unlike = self._unlike(law, graphs, start)
             if unlike is not None:
@@ -300,6 +306,14 @@ class Proofs:
                 seconds=perf_counter() - start,
             )  # fmt: skip
         return self._unproved(law, graphs, why, start)
+
+    def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
+        """Whether the code gives NaN at ordinary inputs, as where it divides by 0."""
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        try:
+            return gives_none(law, calls, self.letters, self.subject)
+        except Unread:
+            return False
 
     def _beyond(
         self, law: Formula, graphs: Mapping[str, Graph], proved: Sequence[str]

@@ -21,7 +21,7 @@ from .agreement import COARSE
 from .calls import CodeRaised
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
-__all__ = ["witness_of"]
+__all__ = ["gives_none", "witness_of"]
 
 SMALL = (2, 3)
 TRIES = 200
@@ -169,6 +169,33 @@ def witness_of(
             if told is not None and told[0] > told[1]:
                 return _seen(run, _shrunk(run, values))
     return None
+
+
+def gives_none(
+    law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject
+) -> bool:
+    """Whether a side of the law is no number at ordinary inputs: where it divides by 0.
+
+    What a proof says "if x ≠ 0" of holds nowhere where x is 0 at some place whatever is given, as
+    the distance of a query from its own key is.
+    """
+    run = _Run(law, calls_by_name(calls, subject), 1)
+    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
+    generator = torch.Generator().manual_seed(12)
+    for sizes in _sizes(law, letters, axes):
+        values = _drawn(law, letters, axes, sizes, 3, whole)
+        for name, told in law.given.items():
+            if told.startswith("real"):
+                values[name] = torch.randn(values[name].shape, generator=generator)
+        try:
+            with torch.no_grad():
+                sides = run.law.equations(run.calls, shown=False, **values)
+        except (CodeRaised, IndexError, RuntimeError, ValueError):
+            continue
+        parts = [x for side in sides for x in (side if isinstance(side, list) else [side])]
+        if any(bool(x.isnan().any()) for x in parts):
+            return True
+    return False
 
 
 def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
