@@ -7,7 +7,7 @@ that they do not: for any number of tokens, with any contents and positions.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from .encoding import Encoding
@@ -18,6 +18,7 @@ from .symbolic.claim import Claim, equal
 from .symbolic.givens import Given, index_below
 from .symbolic.prove import decide
 from .symbolic.statement import Statement
+from .theorems.laws.equations import by_offset
 
 __all__ = [
     "ANYWHERE", "OPEN", "OPEN_ROWS", "alone", "moves_together", "of_pairs", "of_pairs_by_offset",
@@ -118,4 +119,4 @@ def moves_together(kind: type[Encoding]) -> bool:
 
 
 def _all_moved(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    return equal(e.marks(Q, K, u + s, p + s), e.marks(Q, K, u, p))
+    return equal(*by_offset(partial(e.marks, Q, K), u, p, s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -13,6 +14,7 @@ from ..law_names import c, r
 from ..pairs import ANYWHERE
 from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
+from ..theorems.laws.equations import by_offset, permuted
 
 __all__ = [
     "acts_on_scores", "independent_of_length", "leaves_values", "sees_order", "translation",
@@ -41,7 +43,7 @@ def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> 
     Scores that depend on the offset alone do it; so do others, such as a bias that is linear
     in the key's position: a shift adds the same to all scores of a query, and softmax drops it.
     """
-    return equal(e.attention(Q, K, V, u + s, p + s), e.attention(Q, K, V, u, p))
+    return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s))
 
 
 @translation.twin_of("the keys move twice as far")
@@ -59,17 +61,12 @@ def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim
     Token i stands at the position i, whichever it is; where positions are vectors, at p_i.
     """
     at = p if e.axes else array_namespace(Q).arange(Q.shape[0])
-    return equal(
-        e.attention(Q[sigma], K[sigma], V[sigma], at, at), e.attention(Q, K, V, at, at)[sigma]
-    )
+    return equal(*permuted(lambda *qkv: e.attention(*qkv, at, at), [Q, K, V], sigma, [0] * 3))
 
 
 @sees_order.twin_of("the positions are permuted with the tokens")
 def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
-    return equal(
-        e.attention(Q[sigma], K[sigma], V[sigma], p[sigma], p[sigma]),
-        e.attention(Q, K, V, p, p)[sigma],
-    )
+    return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
 @law("Tokens that are permuted with their positions are read alike", group=GROUP,
@@ -79,14 +76,13 @@ def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 
     The place of a token in memory does not matter, only its position p_i does.
     """
-    moved = e.attention(Q[sigma], K[sigma], V[sigma], p[sigma], p[sigma])
-    return equal(moved, e.attention(Q, K, V, p, p)[sigma])
+    return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
 @travels_with_tokens.twin_of("the positions of the keys stay")
 def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
-    moved = e.attention(Q[sigma], K[sigma], V[sigma], p[sigma], p)
-    return equal(moved, e.attention(Q, K, V, p, p)[sigma])
+    moving = partial(e.attention, n=p)
+    return equal(*permuted(moving, [Q, K, V, p], sigma, [0] * 4))
 
 
 @law("A score is the same among any other tokens, however many", group=GROUP, example="rope",

@@ -6,6 +6,7 @@ hides the key.  Equal marks are equal scores and equal masks.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -15,6 +16,7 @@ from ..encoding_law import law
 from ..pairs import of_pairs, of_pairs_by_offset
 from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
+from ..theorems.laws.equations import by_offset
 
 __all__ = [
     "even", "falls_with_distance", "odd", "relative", "stays_under_envelope",
@@ -33,7 +35,7 @@ def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     tokens.  Where others enter, all scores may stay when all positions move alike, and the score
     of a pair still is no function of its contents and its offset.
     """
-    return equal(e.mark(x, y, a + s, b + s), e.mark(x, y, a, b))
+    return equal(*by_offset(partial(e.mark, x, y), a, b, s))
 
 
 @relative.twin_of("the key moves twice as far")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
 
+from .equations import permuted, unordered
 from .inputs import BEYOND_EXP, OF_CALLS, Inputs
 from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
@@ -80,13 +82,13 @@ PERMUTED = (("tokens permuted", "the outputs permuted"),)
 @PERMUTATION.of("layer", "call", names=PERMUTED, x=TOKENS, sigma="permutation n")
 def call_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Tokens permuted before are permuted after."""
-    return f.call(x[:, sigma]), f.call(x)[:, sigma]
+    return permuted(f.call, [x], sigma, [1])
 
 
 @PERMUTATION.of("attention", "layer", names=PERMUTED, x=TOKENS, sigma="permutation n")
 def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Tokens permuted before are permuted after."""
-    return f.layer(x[:, sigma]), f.layer(x)[:, sigma]
+    return permuted(f.layer, [x], sigma, [1])
 
 
 @PERMUTATION.of(
@@ -94,7 +96,7 @@ def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
 )
 def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     """Queries, keys and values permuted together before are outputs permuted after."""
-    return f.attend(*(a[:, :, sigma] for a in (q, k, v))), f.attend(q, k, v)[:, :, sigma]
+    return permuted(f.attend, [q, k, v], sigma, [2, 2, 2])
 
 
 @ORDER_OF_KEYS.of(
@@ -103,7 +105,7 @@ def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
 )  # fmt: skip
 def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     """Keys and values permuted together change nothing."""
-    return f.attend(q, k[:, :, sigma], v[:, :, sigma]), f.attend(q, k, v)
+    return unordered(partial(f.attend, q), [k, v], sigma, [2, 2])
 
 
 @SUM_TO_ONE.of(

@@ -7,6 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .equations import by_offset, linear, permuted
 from .inputs import Inputs
 from .law import VECTORS, Law, Sides, each_alone
 
@@ -77,7 +78,7 @@ CONVERSION = Law(
 
 def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """turn(q, m + s)·key(k, p + s) = turn(q, m)·key(k, p)."""
-    return f.turn(q, m + s) @ f.key(k, p + s).mT, f.turn(q, m) @ f.key(k, p).mT
+    return by_offset(lambda m, p: f.turn(q, m) @ f.key(k, p).mT, m, p, s)
 
 
 # Small shifts first; then past tables of 256, 2048 and 4096 positions, and to the end of 65536.
@@ -196,9 +197,9 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     "rotary", "turn", names=(("a·x + y turned", "a·x turned + y turned"),), x=VECTORS, y=VECTORS,
     a="real", p="position B n", inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
 )  # fmt: skip
-def linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
+def turned_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     """turn(a·x + y, p) = a·turn(x, p) + turn(y, p)."""
-    return f.turn(a * x + y, p), a * f.turn(x, p) + f.turn(y, p)
+    return linear(lambda x: f.turn(x, p), x, y, a)
 
 
 @IDENTITY.of(
@@ -239,8 +240,9 @@ def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
 
 
 def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Sides:
-    plain, own = turn(x), array_namespace(x).concat((x[:, :1], y[:, 1:]), axis=1)
-    return [turn(x[:, sigma]), turn(own)[:, :1]], [plain[:, sigma], plain[:, :1]]
+    own = array_namespace(x).concat((x[:, :1], y[:, 1:]), axis=1)
+    moved, heads = permuted(turn, [x], sigma, [1])
+    return [moved, turn(own)[:, :1]], [heads, turn(x)[:, :1]]
 
 
 @FOLLOWS_IDS.of(
@@ -256,9 +258,13 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
 
     The first row does not see the ids of the others; so no row does.
     """
-    plain, own = f.turn(x, p), array_namespace(x).concat((p[:1], o[1:]), axis=0)
-    moved = [f.turn(x[:, :, sigma], p[:, sigma]), f.turn(x[rho], p[rho]), f.turn(x, own)[:1]]
-    return moved, [plain[:, :, sigma], plain[rho], plain[:1]]
+    own = array_namespace(x).concat((p[:1], o[1:]), axis=0)
+    sides = [
+        permuted(f.turn, [x, p], sigma, [2, 1]),
+        permuted(f.turn, [x, p], rho, [0, 0]),
+        (f.turn(x, own)[:1], f.turn(x, p)[:1]),
+    ]
+    return [left for left, _ in sides], [right for _, right in sides]
 
 
 @RELATIVE.of(
@@ -293,7 +299,7 @@ def _later(f: Any, x: Any, z: Any) -> Any:
 @LINEAR.of("rotary", "running", x=VECTORS, y=VECTORS, a="real")
 def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
     """turn(a·x + y) = a·turn(x) + turn(y)."""
-    return f.running(a * x + y), a * f.running(x) + f.running(y)
+    return linear(f.running, x, y, a)
 
 
 @HEADS_ALIKE.of("rotary", "running", names=ALIKE, x=VECTORS, y=VECTORS, sigma="permutation H")

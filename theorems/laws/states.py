@@ -208,13 +208,17 @@ def attend_undropped(f: Any, q: Any, k: Any, v: Any) -> Sides:
 PATHS = (("the main path", "another path"),)
 
 
+def _alike(main: Callable[..., Any], paths: Sequence[Callable[..., Any]], *given: Any) -> Sides:
+    """Each path gives what the main one gives."""
+    return [main(*given)] * len(paths), [path(*given) for path in paths]
+
+
 @PATHS_AGREE.of(
     "rotary", "turned_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=VECTORS, p="position B n"
 )
 def turned_paths(f: Any, x: Any, p: Any) -> Sides:
     """turn(x, p) = path(x, p)."""
-    paths = f.turned_paths
-    return [f.turn(x, p)] * len(paths), [path(x, p) for path in paths]
+    return _alike(f.turn, f.turned_paths, x, p)
 
 
 @PATHS_AGREE.of(
@@ -223,8 +227,7 @@ def turned_paths(f: Any, x: Any, p: Any) -> Sides:
 )  # fmt: skip
 def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """attend(q, k, v) = path(q, k, v)."""
-    paths = f.attended_paths
-    return [f.attend(q, k, v)] * len(paths), [path(q, k, v) for path in paths]
+    return _alike(f.attend, f.attended_paths, q, k, v)
 
 
 @PATHS_AGREE.of(
@@ -232,7 +235,7 @@ def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
 )
 def layer_paths(f: Any, x: Any) -> Sides:
     """layer(x) = path(x)."""
-    return [f.layer(x)] * len(f.layer_paths), [path(x) for path in f.layer_paths]
+    return _alike(f.layer, f.layer_paths, x)
 
 
 @PATHS_AGREE.of(
@@ -275,8 +278,7 @@ def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
 @PATHS_AGREE.of("bias", "biased_paths", of_sizes=True, names=PATHS, x="real r", y="real n")
 def biased_paths(f: Any, x: Any, y: Any) -> Sides:
     """biased(r, n) = path(r, n)."""
-    paths = f.biased_paths
-    return [f.biased(x, y)] * len(paths), [path(x, y) for path in paths]
+    return _alike(f.biased, f.biased_paths, x, y)
 
 
 LAWS = (
