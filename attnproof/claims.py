@@ -51,10 +51,9 @@ def decide_claims(
 
 
 def with_known_conclusions(
-    ledger: Ledger, theorems: Sequence[Theorem]
+    ledger: Ledger, known: Mapping[str, Theorem]
 ) -> tuple[Ledger, list[BrokenFile]]:
     """The ledger without the claims that name a conclusion their theorem does not have."""
-    known = {theorem.id: theorem for theorem in theorems}
     claims: list[ClaimEntry] = []
     broken: list[BrokenFile] = []
     for claim in ledger.claims:

@@ -159,7 +159,8 @@ def run(
         pass
     left = [name for name in ledger.demonstrations if name not in {r.id for r in shown}]
     unfinished = (*(entry.id for entry in catalogue.entries[done:]), *left)
-    ledger, faults = with_known_conclusions(ledger, [entry.theorem for entry, _ in checked])
+    known = {entry.id: entry.theorem for entry, _ in checked}
+    ledger, faults = with_known_conclusions(ledger, known)
     broken += faults
     theorems = tuple(record for _, record in checked)
     claims = decide_claims(ledger.claims, theorems, shown, absent)

@@ -104,16 +104,6 @@ class Theorem:
         return Path(inspect.getfile(self.body))
 
     @property
-    def id(self) -> str:
-        """The file's name, with hyphens."""
-        return self.path.stem.replace("_", "-")
-
-    @property
-    def subject(self) -> str:
-        """The folder of the file."""
-        return self.path.parent.name
-
-    @property
     def words(self) -> str:
         """The statement in words: the docstring of the function."""
         return inspect.getdoc(self.body) or ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attnproof.catalogue import NO_SUBJECTS, load_catalogue
+from attnproof.catalogue import load_catalogue, theorem_files
 from attnproof.faults import failure
 
 WriteTheorem = Callable[..., Path]
@@ -17,18 +19,21 @@ def test_the_package_has_a_catalogue_without_a_broken_file() -> None:
     catalogue = load_catalogue()
     assert not catalogue.broken
     assert "attention-ignores-the-order-of-pairs" in catalogue.ids
-    assert all(entry.id == entry.theorem.id for entry in catalogue.entries)
-    assert all(entry.subject == entry.theorem.subject for entry in catalogue.entries)
     assert "definitions" not in catalogue.names
 
 
-def test_every_theorem_file_of_the_package_is_found(root: Path) -> None:
-    files = {
-        path.stem.replace("_", "-")
-        for path in (root / "theorems").glob("*/*.py")
-        if path.name != "__init__.py" and path.parent.name not in NO_SUBJECTS
-    }
-    assert set(load_catalogue().ids) == files
+def test_every_theorem_of_the_package_is_found(root: Path) -> None:
+    """Its function is decorated, and nothing is listed; the subject is a folder or a file."""
+    written, subjects = set(), set()
+    for path in theorem_files(root / "theorems"):
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r"^@theorem\($.*?^def (\w+)", text, re.MULTILINE | re.DOTALL)
+        assert names, path
+        written |= {name.replace("_", "-") for name in names}
+        subjects.add(path.relative_to(root / "theorems").with_suffix("").parts[0])
+    catalogue = load_catalogue()
+    assert set(catalogue.ids) == written
+    assert {entry.subject for entry in catalogue.entries} == subjects
 
 
 def test_a_folder_of_subjects_a_folder_and_a_file_can_be_added(
@@ -46,7 +51,7 @@ BROKEN = {
     "imports_nothing_there": ("import nothing_there", "No module named 'nothing_there' (line 1)"),
     "is_no_python": ("\n\ndef (:", "SyntaxError: invalid syntax (line 3)"),
     "ends_the_program": ("raise SystemExit(0)", "SystemExit: 0 (line 1)"),
-    "declares_nothing": ("x = 1", "declares one @theorem; this one declares 0"),
+    "declares_nothing": ("x = 1", "declares a @theorem; this one declares none"),
 }
 
 
@@ -65,7 +70,7 @@ def test_a_broken_file_is_named_and_stops_no_other(write_theorem: WriteTheorem, 
 def test_an_error_outside_the_file_has_no_place(write_theorem: WriteTheorem) -> None:
     path = write_theorem("declares_nothing", "x = 1")
     (broken,) = load_catalogue([path]).broken
-    assert broken.error == "TypeError: a theorem file declares one @theorem; this one declares 0"
+    assert broken.error == "TypeError: a theorem file declares a @theorem; this one declares none"
     elsewhere = write_theorem("declares_nothing", "1 / 0", subject="yours")
     with pytest.raises(ZeroDivisionError) as raised:
         exec(compile("1 / 0", elsewhere, "exec"))
@@ -73,18 +78,47 @@ def test_an_error_outside_the_file_has_no_place(write_theorem: WriteTheorem) -> 
     assert failure(raised.value, elsewhere).endswith("(line 1)")
 
 
-def test_two_theorems_in_a_file_are_refused(write_theorem: WriteTheorem, true_theorem: str) -> None:
-    second = true_theorem[true_theorem.index("@theorem") : true_theorem.index("@statement")]
-    path = write_theorem("two", true_theorem + second.replace("def statement", "def another"))
-    (broken,) = load_catalogue([path]).broken
-    assert "declares 2: statement, another" in broken.error
+def test_a_file_may_declare_many_theorems(
+    write_theorem: WriteTheorem, true_theorem: str, tmp_path: Path
+) -> None:
+    """Each has the name of its function, and all the subject of their file or of its folder."""
+    both = true_theorem + named(true_theorem, "another_one")
+    path = write_theorem("addition_commutes", both)
+    for place, subject in ((path, "addition_commutes"), (tmp_path, "mine")):
+        catalogue = load_catalogue([place])
+        assert not catalogue.broken
+        entries = {entry.id: entry for entry in catalogue.entries}
+        assert entries["addition-commutes"].subject == "mine"
+        assert entries["another-one"].subject == subject
+        assert entries["another-one"].source.load().body.__name__ == "another_one"
+    with pytest.raises(TypeError, match="declares no @theorem that is called a_third"):
+        replace(entries["another-one"].source, name="a_third").load()
+
+
+def test_a_broken_file_is_found_by_the_ids_of_its_theorems(
+    write_theorem: WriteTheorem, true_theorem: str
+) -> None:
+    text = named(true_theorem, "one_sum") + named(true_theorem, "another_sum") + "1 / 0\n"
+    catalogue = load_catalogue([write_theorem("sums", text)])
+    for name in ("sums", "one-sum", "another-sum"):
+        assert len(catalogue.select([name]).broken) == 1
+        assert not catalogue.select([name]).entries
+    assert {"one-sum", "another-sum"} <= set(catalogue.ids)
+
+
+def named(text: str, name: str) -> str:
+    """A theorem and its twin under another name."""
+    start = text.index("@theorem")
+    renamed = text[start:].replace("def statement", f"def {name}")
+    head = text[:start] if name == "one_sum" else ""
+    return head + renamed.replace("@statement", f"@{name}")
 
 
 def test_a_theorem_imported_from_another_file_is_not_declared_twice(
     write_theorem: WriteTheorem, true_theorem: str
 ) -> None:
-    lemma = "from attnproof.theorems.softmax.rows_of_softmax_are_distributions import "
-    path = write_theorem("uses_a_lemma", true_theorem + f"\n{lemma}statement as lemma\n")
+    lemma = "from attnproof.theorems.softmax import rows_of_softmax_are_distributions"
+    path = write_theorem("uses_a_lemma", f"{true_theorem}\n{lemma}\n")
     assert not load_catalogue([path]).broken
 
 
@@ -102,6 +136,15 @@ def test_an_id_that_is_taken_names_both_files(write_theorem: WriteTheorem) -> No
     assert str(first) in broken.error
     assert str(second) in broken.error
     assert catalogue.ids.count("addition-commutes") == 1
+
+
+def test_two_theorems_of_one_id_in_a_file_are_not_taken_for_one(
+    write_theorem: WriteTheorem, true_theorem: str
+) -> None:
+    """``statement`` has the id of its file, which another function may have as its name."""
+    path = write_theorem("a_sum", true_theorem + named(true_theorem, "a_sum"))
+    (broken,) = load_catalogue([path]).broken
+    assert "the id a-sum is taken" in broken.error
 
 
 def test_the_same_file_named_twice_is_one_theorem(write_theorem: WriteTheorem) -> None:

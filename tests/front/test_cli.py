@@ -131,7 +131,7 @@ def test_nonsense_is_answered_with_the_list(capsys: Output, nonsense: str) -> No
 
 def test_a_subject_is_answered_with_its_ids(capsys: Output) -> None:
     told = refused(capsys, "show", "softmax")
-    assert "show wants an id; softmax is a subject, its ids are a-common-bias-" in told
+    assert "show wants an id; softmax is a subject, its ids are rows-of-softmax-" in told
     assert "rows-of-softmax-are-distributions" in told
     assert "permuting" not in told
 

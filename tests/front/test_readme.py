@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from attnproof.catalogue import load_catalogue
 from attnproof.cli import app, main
 from attnproof.records import Results
 from attnproof.terminal import SIGNS
@@ -23,31 +24,31 @@ def readme(root: Path) -> str:
     return (root / "README.md").read_text(encoding="utf-8")
 
 
-def example(readme: str) -> tuple[str, str, str]:
-    """Subject, file name and text of the theorem file that the README shows whole."""
-    pattern = r"`theorems/(\w+)/(\w+)\.py`[^`]*```python\n(.*?)```"
-    ((subject, name, text),) = re.findall(pattern, readme, re.DOTALL)
-    return subject, name, text
+def example(readme: str) -> tuple[str, str]:
+    """The id and the text of the theorem file that the README shows whole."""
+    pattern = r"new file\n`(\w+)\.py`:\n\n```python\n(.*?)```"
+    ((file, text),) = re.findall(pattern, readme, re.DOTALL)
+    (name,) = re.findall(r"^def (\w+)\(.*\) -> Claim:\n    \"", text, re.MULTILINE)
+    assert file != name
+    return name.replace("_", "-"), text
 
 
 def test_the_theorem_file_of_the_readme_is_listed_and_run(
     readme: str, capsys: Output, write_theorem: WriteTheorem, tmp_path: Path
 ) -> None:
-    subject, name, text = example(readme)
-    place = str(write_theorem(name, text, subject).parent)
-    name = name.replace("_", "-")
+    name, text = example(readme)
+    place = str(write_theorem("linear", text).parent)
     assert main(["list", "--theorems", place]) == 0
-    assert f"  {name}\n" in capsys.readouterr().out
+    assert f"linear\n  {name}\n" in capsys.readouterr().out
     file = tmp_path / "results.json"
     assert main(["run", name, "--no-numeric", "--theorems", place, "--json", str(file)]) == 0
     (record,) = Results.model_validate_json(file.read_text(encoding="utf-8")).theorems
     assert (record.id, record.verdict, record.twin.verdict) == (name, "proved", "refuted")
 
 
-def test_the_theorem_of_the_readme_is_not_in_the_catalogue_yet(readme: str, root: Path) -> None:
-    subject, name, _ = example(readme)
-    assert (root / "theorems" / subject).is_dir()
-    assert not (root / "theorems" / subject / f"{name}.py").exists()
+def test_the_theorem_of_the_readme_is_not_in_the_catalogue_yet(readme: str) -> None:
+    name, _ = example(readme)
+    assert name not in load_catalogue().ids
 
 
 def test_the_first_screen_has_the_two_commands_and_the_picture(readme: str, root: Path) -> None:

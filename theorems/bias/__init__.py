@@ -1,1 +1,0 @@
-"""Theorems about biases added to the scores."""

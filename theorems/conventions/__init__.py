@@ -1,1 +1,0 @@
-"""Conventions of the sources, and the maps between them."""

@@ -1,1 +1,0 @@
-"""Several heads, concatenated and mixed."""

@@ -1,1 +1,0 @@
-"""Attention with any score function, and the kernels of distance."""

@@ -1,1 +1,0 @@
-"""Masks and the order they bring."""

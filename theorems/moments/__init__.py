@@ -1,1 +1,0 @@
-"""Expectations and variances of scores."""

@@ -1,1 +1,0 @@
-"""Positions told apart, and the simplest ways to write them."""

@@ -1,1 +1,0 @@
-"""Positions encoded by the powers of one matrix."""

@@ -1,1 +1,0 @@
-"""Attention as a linear model: orthonormal keys and least squares."""

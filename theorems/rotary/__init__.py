@@ -1,1 +1,0 @@
-"""Theorems about rotary position encoding."""

@@ -1,1 +1,0 @@
-"""Theorems about plane rotations and blocks of them."""

@@ -1,1 +1,0 @@
-"""Theorems about softmax, masks, and softmax in one pass."""
