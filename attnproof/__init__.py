@@ -64,12 +64,12 @@ if TYPE_CHECKING:
     from .theorems.definitions.attention import multi_head as multi_head
     from .theorems.definitions.attention import self_attention as self_attention
     from .theorems.definitions.attention import softmax as softmax
-    from .theorems.definitions.bias import alibi as alibi
+    from .theorems.definitions.positions import alibi as alibi
+    from .theorems.definitions.positions import sinusoidal as sinusoidal
     from .theorems.definitions.rotary import block_rotation as block_rotation
     from .theorems.definitions.rotary import rotate as rotate
     from .theorems.definitions.rotary import rotate_half as rotate_half
     from .theorems.definitions.rotary import rotation as rotation
-    from .theorems.definitions.sinusoidal import sinusoidal as sinusoidal
 
 __version__ = "0.1.0"
 
@@ -99,9 +99,8 @@ _HOMES = {
         "attention", "biased_attention", "causal", "masked_attention", "multi_head",
         "self_attention", "softmax",
     ),
-    "theorems.definitions.bias": ("alibi",),
     "theorems.definitions.rotary": ("block_rotation", "rotate", "rotate_half", "rotation"),
-    "theorems.definitions.sinusoidal": ("sinusoidal",),
+    "theorems.definitions.positions": ("alibi", "sinusoidal"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -36,7 +36,7 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement, Theorem
 from attnproof.symbolic.terms import free
-from attnproof.theorems.definitions import columns
+from attnproof.theorems.definitions.attention import column_softmax
 from benchmarks.code_mutants import Mutant, mutants
 
 __all__ = [
@@ -51,7 +51,7 @@ COMMON = 4  # of so many exchanges of two names one is taken
 OTHER_NAMES = {
     name: getattr(attnproof, name)
     for name in ("at_least", "greater", "equal", "differ", "inverse", "real", "index_map")
-} | {"column_softmax": columns.column_softmax}
+} | {"column_softmax": column_softmax}
 TOLD = ("proved", "misread", "internal error")  # of a false statement: each is printed
 
 

@@ -24,17 +24,19 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.attention import attention, self_attention, softmax
-from attnproof.theorems.definitions.columns import (
+from attnproof.theorems.definitions.attention import (
+    attention,
     column_self_attention,
     column_softmax,
     learned_query_attention,
     permutation_matrix,
+    self_attention,
+    softmax,
 )
-from attnproof.theorems.definitions.laws import powers_of_blocks
+from attnproof.theorems.definitions.hypotheses import powers_of_blocks
+from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.powers import multiplicative
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotation
-from attnproof.theorems.definitions.sinusoidal import sinusoidal
 
 n, m = sizes("n m", "tokens")
 d, p, ell, e = sizes("d p ell e", "features")

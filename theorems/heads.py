@@ -17,10 +17,15 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )
-from attnproof.theorems.definitions.attention import attention, self_attention, softmax
-from attnproof.theorems.definitions.heads import side_by_side, sum_of_heads
+from attnproof.theorems.definitions.attention import (
+    attention,
+    self_attention,
+    side_by_side,
+    softmax,
+    sum_of_heads,
+)
 from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.plane import determinant
+from attnproof.theorems.definitions.rotary import determinant
 
 n, r = sizes("n r", "tokens")
 p, ell, d, e, q, s = sizes("p ell d e q s", "features")

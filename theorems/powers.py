@@ -27,9 +27,7 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.complex import product, unit
-from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.laws import offset_of_powers
-from attnproof.theorems.definitions.plane import square
+from attnproof.theorems.definitions.hypotheses import nothing, offset_of_powers
 from attnproof.theorems.definitions.powers import (
     embedding,
     geometric_sum,
@@ -37,7 +35,7 @@ from attnproof.theorems.definitions.powers import (
     number_power,
     power,
 )
-from attnproof.theorems.definitions.rotary import block_rotation, rotation
+from attnproof.theorems.definitions.rotary import block_rotation, rotation, square
 
 d, e = sizes("d e", "features")
 (n,) = sizes("n", "tokens")

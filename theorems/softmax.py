@@ -19,10 +19,15 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )
-from attnproof.theorems.definitions.attention import attention, softmax
-from attnproof.theorems.definitions.columns import column_softmax, permutation_matrix
+from attnproof.theorems.definitions.attention import (
+    attention,
+    column_softmax,
+    merge,
+    permutation_matrix,
+    softmax,
+    summary,
+)
 from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.online import merge, summary
 
 r, n, m, k = sizes("r n m k", "tokens")
 ell, d = sizes("ell d", "features")

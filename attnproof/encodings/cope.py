@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
-from attnproof.theorems.definitions.offsets import interpolated, sigmoid
+from attnproof.theorems.definitions.positions import interpolated, sigmoid
 
 (T,) = sizes("T", "positions")
 (d,) = sizes("d", "features")

@@ -7,7 +7,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, at_least, hypothesis, positive, real
-from attnproof.theorems.definitions.offsets import real_power
+from attnproof.theorems.definitions.positions import real_power
 
 
 class KerplePower(Encoding):

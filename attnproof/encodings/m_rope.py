@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, frequencies, hypothesis, index_map, sizes
-from attnproof.theorems.definitions.turning import turn_halves
+from attnproof.theorems.definitions.rotary import turn_halves
 
 (B,) = sizes("B", "blocks")
 

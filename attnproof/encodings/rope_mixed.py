@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnproof import Encoding, frequencies, sizes
-from attnproof.theorems.definitions.turning import turn_pairs
+from attnproof.theorems.definitions.rotary import turn_pairs
 
 (B,) = sizes("B", "blocks")
 

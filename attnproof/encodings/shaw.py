@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
-from attnproof.theorems.definitions.offsets import at_offset
+from attnproof.theorems.definitions.positions import at_offset
 
 (R,) = sizes("R", "offsets")
 d, e = sizes("d d_v", "features")

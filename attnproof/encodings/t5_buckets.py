@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
-from attnproof.theorems.definitions.offsets import looked_up
+from attnproof.theorems.definitions.positions import looked_up
 
 (T,) = sizes("T", "buckets")
 

@@ -22,7 +22,7 @@ from attnproof.laws.positions import bounded, unique
 from attnproof.laws.scores import relative
 from attnproof.pairs import of_tokens
 from attnproof.symbolic.budget import OutOfTime, within
-from attnproof.theorems.definitions.digits import binary_digit
+from attnproof.theorems.definitions.positions import binary_digit
 from attnproof.theorems.definitions.powers import number_power
 
 TURNS = "some pair turns by an angle that is not a rational multiple of π"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attnproof.theorems.definitions.convolution import convolution
-from attnproof.theorems.definitions.recurrence import (
+from attnproof.theorems.definitions.sequences import (
     affine_composite,
     affine_state,
+    convolution,
     recurrent_cell,
     state_after,
 )  # fmt: skip

@@ -15,8 +15,7 @@ from attnproof.numeric.measuring import UNCHANGED
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real
-from attnproof.theorems.definitions.attention import attention
-from attnproof.theorems.definitions.columns import column_self_attention
+from attnproof.theorems.definitions.attention import attention, column_self_attention
 from tests.numeric.designed_statements import (
     ALL,
     CAUSAL,

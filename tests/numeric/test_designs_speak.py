@@ -16,8 +16,7 @@ from attnproof.numeric.speaking import OVERFLOWED, UNDERFLOWED, merged, ratio_of
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import all_positive, at_least, equal
 from attnproof.symbolic.givens import permutation, positive, real
-from attnproof.theorems.definitions.attention import attention, softmax
-from attnproof.theorems.definitions.columns import column_self_attention
+from attnproof.theorems.definitions.attention import attention, column_self_attention, softmax
 from tests.numeric.designed_statements import ALL, EVERY, HONEST, LOW, MASKED, drawn_in
 from tests.numeric.statements import ATTENTION, PAIRS, attend, d, ell, n, planted, r, stated
 

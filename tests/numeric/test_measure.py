@@ -24,8 +24,8 @@ from attnproof.symbolic.givens import (
 )  # fmt: skip
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
+from attnproof.theorems.definitions.positions import sine_only, sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation
-from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
 from tests.numeric.statements import (
     ATTENTION,
     CPU,

@@ -25,8 +25,8 @@ from attnproof.symbolic.givens import (
 )
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, causal, masked_attention
+from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
-from attnproof.theorems.definitions.sinusoidal import sinusoidal
 
 r, n = sizes("r n", "tokens")
 ell, d = sizes("ell d", "features")

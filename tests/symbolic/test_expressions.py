@@ -19,8 +19,8 @@ from attnproof.symbolic.expressions.generators import Finer, Generators
 from attnproof.symbolic.expressions.signs import certain_sign, certified_value
 from attnproof.theorems.definitions.attention import attention, causal_self_attention, softmax
 from attnproof.theorems.definitions.kernels import layer_norm, triangular
+from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
-from attnproof.theorems.definitions.sinusoidal import sinusoidal
 
 x, y, t = (sp.Symbol(name, real=True) for name in "xyt")
 p, q = (sp.Symbol(name, positive=True) for name in "pq")

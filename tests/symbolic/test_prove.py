@@ -30,8 +30,8 @@ from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import decide
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
+from attnproof.theorems.definitions.positions import sine_only, sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation
-from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
 
 n, m, ell, d, B = sizes("n m ell d B")
 GIVEN: dict[str, Given] = {

@@ -33,8 +33,8 @@ from attnproof.theorems.definitions.attention import (
     self_attention,
     softmax,
 )  # fmt: skip
+from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
-from attnproof.theorems.definitions.sinusoidal import sinusoidal
 
 r, n, m = sizes("r n m", "tokens")
 l, d, e, p = sizes("ell d e p", "features")

@@ -21,13 +21,14 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.convolution import convolution, windowed
 from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.recurrence import (
+from attnproof.theorems.definitions.sequences import (
     affine_composite,
     affine_state,
+    convolution,
     recurrent_cell,
     state_after,
+    windowed,
 )
 
 p, d = sizes("p d", "features")

@@ -22,11 +22,9 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.laws import offset_of_powers
-from attnproof.theorems.definitions.plane import determinant, square
+from attnproof.theorems.definitions.hypotheses import nothing, offset_of_powers
 from attnproof.theorems.definitions.powers import power
-from attnproof.theorems.definitions.rotary import rotate, rotation
+from attnproof.theorems.definitions.rotary import determinant, rotate, rotation, square
 
 (d,) = sizes("d", "features")
 (n,) = sizes("n", "tokens")

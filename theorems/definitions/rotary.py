@@ -1,4 +1,4 @@
-"""Rotations of the plane, in blocks, and rotary position encoding in its two layouts."""
+"""Rotations of the plane and in blocks, and rotary position encoding in its two layouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic.definition import definition
 
-__all__ = ["block_rotation", "rotate", "rotate_half", "rotation", "to_half_split"]
+__all__ = [
+    "block_rotation", "determinant", "rotate", "rotate_half", "rotation", "square",
+    "to_half_split", "turn_halves", "turn_pairs",
+]  # fmt: skip
+
+
+def square(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """[[a, b], [c, d]] for four numbers: (2, 2)."""
+    xp = array_namespace(a)
+    return xp.stack((xp.stack((a, b)), xp.stack((c, d))))
+
+
+def determinant(x: Any) -> Any:
+    """x₀₀ x₁₁ − x₀₁ x₁₀: (2, 2) -> ()."""
+    return x[0, 0] * x[1, 1] - x[0, 1] * x[1, 0]
 
 
 @definition("R")
@@ -67,3 +81,23 @@ def to_half_split(x: Any, frequencies: Any) -> Any:
     xp = array_namespace(x)
     rows, blocks = x.shape[0], frequencies.shape[0]
     return xp.reshape(xp.reshape(x, (rows, blocks, 2)).mT, (rows, 2 * blocks))
+
+
+@definition(r"\operatorname{turn}")
+def turn_pairs(x: Any, angles: Any) -> Any:
+    """Channels (2b, 2b+1) turn by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
+    xp = array_namespace(x)
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(turned, x.shape)
+
+
+@definition(r"\operatorname{turn}^{\mathrm{half}}")
+def turn_halves(x: Any, angles: Any) -> Any:
+    """Channels (b, B+b) turn by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
+    xp = array_namespace(x)
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    half = angles.shape[-1]
+    first, second = x[..., :half], x[..., half:]
+    return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)

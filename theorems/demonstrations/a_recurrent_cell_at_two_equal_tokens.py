@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attnproof.numeric.demonstration import Row, demonstration
-from attnproof.theorems.definitions.recurrence import recurrent_cell, state_after
+from attnproof.theorems.definitions.sequences import recurrent_cell, state_after
 
 
 @demonstration(

@@ -6,7 +6,7 @@ import numpy as np
 
 from attnproof.numeric.demonstration import Row, demonstration
 from attnproof.theorems.definitions.attention import self_attention
-from attnproof.theorems.definitions.convolution import convolution
+from attnproof.theorems.definitions.sequences import convolution
 
 
 @demonstration(

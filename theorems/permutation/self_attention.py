@@ -24,16 +24,14 @@ from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import (
     attention,
     causal_self_attention,
-    masked_attention,
-    multi_head,
-    self_attention,
-    softmax,
-)
-from attnproof.theorems.definitions.columns import (
     column_self_attention,
     column_softmax,
     learned_query_attention,
+    masked_attention,
+    multi_head,
     permutation_matrix,
+    self_attention,
+    softmax,
 )
 from attnproof.theorems.definitions.hypotheses import nothing
 

@@ -25,11 +25,10 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function, Given
-from attnproof.theorems.definitions.hypotheses import nothing
-from attnproof.theorems.definitions.laws import powers_of_blocks
+from attnproof.theorems.definitions.hypotheses import nothing, powers_of_blocks
+from attnproof.theorems.definitions.positions import sine_only, sinusoidal
 from attnproof.theorems.definitions.powers import embedding, last_of_each_pair, number_power, powers
 from attnproof.theorems.definitions.rotary import block_rotation
-from attnproof.theorems.definitions.sinusoidal import sine_only, sinusoidal
 
 n, more, r = sizes("n more r", "tokens")
 (B,) = sizes("B", "blocks")

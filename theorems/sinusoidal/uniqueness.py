@@ -22,10 +22,10 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.laws import powers_of_blocks
+from attnproof.theorems.definitions.hypotheses import powers_of_blocks
+from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.powers import last_of_each_pair, number_power, power, powers
 from attnproof.theorems.definitions.rotary import block_rotation
-from attnproof.theorems.definitions.sinusoidal import sinusoidal
 
 (B,) = sizes("B", "blocks")
 (m,) = sizes("m", "features")
