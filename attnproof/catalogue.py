@@ -119,9 +119,10 @@ class Entry:
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """The statement and its twin; of an ill-typed theorem, which has none, the twin alone."""
-        twin = self.theorem.twin
-        return (twin,) if self.theorem.expected == "ill-typed" else (self.theorem.statement, twin)
+        """The statement and its negative control; of an ill-typed theorem the latter alone."""
+        control = self.theorem.control
+        ill_typed = self.theorem.expected == "ill-typed"
+        return (control,) if ill_typed else (self.theorem.statement, control)
 
 
 @dataclass(frozen=True)

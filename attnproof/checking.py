@@ -1,4 +1,4 @@
-"""Checking one theorem: its statement and its twin, through both sides, into one record."""
+"""Checking one theorem, its statement and its negative control, through both sides: a record."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .ill_typed import givens, written
 from .judgement import against, opposite
 from .records import (
     BrokenFile,
+    ControlRecord,
     Evidence,
     Expected,
     IllTypedEvidence,
     InternalErrorEvidence,
     LinkRecord,
     TheoremRecord,
-    TwinRecord,
     UndecidedEvidence,
     Verdict,
 )  # fmt: skip
@@ -53,7 +53,7 @@ class Options:
 
 
 def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord | BrokenFile:
-    """One theorem and its twin.  A file whose statements cannot be built is broken."""
+    """One theorem and its negative control.  A file whose statements cannot be built is broken."""
     try:
         return _record(theorem, source, options)
     except Exception as error:  # noqa: BLE001 (any failure belongs to this file and stops no other)
@@ -63,16 +63,18 @@ def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord |
 def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord:
     expected = cast("Expected", theorem.expected)
     claimed, error = _built(theorem)
-    twin = theorem.twin
+    control = theorem.control
     verdict, chain, evidence = (
         _found(claimed, expected, options, source.path) if error is None else _ill_typed(error)
     )
     told = against(expected, verdict, evidence)
     other = opposite(expected)
     # A false statement shows itself at small sizes; scale is spent on the theorem.
-    twin_options = options if error is not None else replace(options, scale="small")
-    twin_verdict, twin_chain, twin_evidence = _found(twin, other, twin_options, source.path)
-    twin_told = against(other, twin_verdict, twin_evidence)
+    control_options = options if error is not None else replace(options, scale="small")
+    control_verdict, control_chain, control_evidence = _found(
+        control, other, control_options, source.path
+    )
+    control_told = against(other, control_verdict, control_evidence)
     return TheoremRecord(
         id=source.id,
         title=theorem.title,
@@ -87,20 +89,20 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         assumed=translate.hypotheses(claimed),
         verdict=verdict,
         expected=expected,
-        ok=not told and not twin_told,
-        why=(*told, *(f"its twin: {line}" for line in twin_told)),
+        ok=not told and not control_told,
+        why=(*told, *(f"its negative control: {line}" for line in control_told)),
         chain=chain,
         evidence=evidence,
-        twin=TwinRecord(
-            says=theorem.twin_says,
-            statement=translate.statement(twin),
-            verdict=twin_verdict,
+        control=ControlRecord(
+            says=theorem.control_says,
+            statement=translate.statement(control),
+            verdict=control_verdict,
             expected=other,
-            ok=not twin_told,
-            why=twin_told,
-            assumed=translate.hypotheses(twin),
-            chain=twin_chain,
-            evidence=twin_evidence,
+            ok=not control_told,
+            why=control_told,
+            assumed=translate.hypotheses(control),
+            chain=control_chain,
+            evidence=control_evidence,
         ),
     )
 

@@ -46,10 +46,10 @@ def _lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
     theorems = {record.id: record for record in results.theorems}
     named: dict[tuple[str, bool], list[str]] = {}
     for s in claim.statements:
-        named.setdefault((s.id, s.twin), []).append(s.conclusion)
-    for (name, twin), conclusions in named.items():
+        named.setdefault((s.id, s.control), []).append(s.conclusion)
+    for (name, control), conclusions in named.items():
         if name in theorems:
-            shown_part = brief(theorems[name], twin=twin, conclusions=conclusions)
+            shown_part = brief(theorems[name], control=control, conclusions=conclusions)
             yield from ("", "─" * WIDTH, *shown_part)
 
 

@@ -71,7 +71,7 @@ class DecidingRecord(Record):
 
     id: str = Field(description="Of the theorem.")
     conclusion: str = Field(description="The conclusion that is meant; empty for the whole.")
-    twin: bool = Field(description="Whether it is the theorem's false twin that is meant.")
+    control: bool = Field(description="Whether it is the theorem's negative control that is meant.")
     role: Role = Field(
         description="printed: what the document says; disproof: its proof shows that false; "
         "corrected: what is right."

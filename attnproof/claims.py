@@ -13,6 +13,7 @@ from .ledger import ClaimEntry, Ledger, Reference, nearest
 from .records import (
     BrokenFile,
     ClaimRecord,
+    ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
     Evidence,
@@ -20,7 +21,6 @@ from .records import (
     MeasuredEvidence,
     Role,
     TheoremRecord,
-    TwinRecord,
     Verdict,
 )  # fmt: skip
 from .verdict import Findings, derive
@@ -71,15 +71,16 @@ def with_known_conclusions(
 def _no_such_conclusion(reference: Reference, theorem: Theorem) -> str:
     if not reference.conclusion:
         return ""
-    if theorem.expected == "ill-typed" and not reference.twin:
+    if theorem.expected == "ill-typed" and not reference.control:
         return f"{reference.theorem} is ill-typed and has no conclusions; name it as a whole"
-    statement = theorem.twin if reference.twin else theorem.statement
+    statement = theorem.control if reference.control else theorem.statement
     if reference.conclusion in statement.claims:
         return ""
     names = [name for name in statement.claims if name]
     told = nearest(reference.conclusion, names) if names else "it has one, without a name"
     return (
-        f"wanted a conclusion of {reference.theorem}{' (its twin)' * reference.twin}, "
+        f"wanted a conclusion of {reference.theorem}"
+        f"{' (its negative control)' * reference.control}, "
         f"got {reference.conclusion!r}; {told}"
     )
 
@@ -139,7 +140,7 @@ def _deciding(
         verdict: Verdict = "undecided"
         told = absent.get(reference.theorem, "the run did not reach it")
     else:
-        side = record.twin if reference.twin else record
+        side = record.control if reference.control else record
         evidence = _of(reference, side)
         verdict = _verdict(evidence) if reference.conclusion else side.verdict
         told = _known(verdict, evidence)
@@ -147,7 +148,7 @@ def _deciding(
     return DecidingRecord(
         id=reference.theorem,
         conclusion=reference.conclusion,
-        twin=reference.twin,
+        control=reference.control,
         role=cast("Role", role),
         verdict=verdict,
         known=told,
@@ -155,7 +156,7 @@ def _deciding(
     )
 
 
-def _of(reference: Reference, side: TheoremRecord | TwinRecord) -> list[Evidence]:
+def _of(reference: Reference, side: TheoremRecord | ControlRecord) -> list[Evidence]:
     """The evidence that speaks of the conclusion named; of the whole, all of it."""
     return [
         e for e in side.evidence
@@ -187,14 +188,14 @@ def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
 
 def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
     """What speaks against relying on a statement: its numbers, and its other side."""
-    side, other = (record.twin, record) if reference.twin else (record, record.twin)
+    side, other = (record.control, record) if reference.control else (record, record.control)
     kinds = MeasuredEvidence | ExactEvidence
     measured = [e for e in _of(reference, side) if isinstance(e, kinds)]
     verdict = _verdict(_of(reference, side)) if reference.conclusion else side.verdict
     if verdict in ("proved", "refuted"):
         yield from against(verdict, verdict, measured)
     if other.verdict != other.expected:
-        name = "the theorem" if reference.twin else "its twin"
+        name = "the theorem" if reference.control else "its negative control"
         yield f"{name}: expected {other.expected}, is {other.verdict}"
 
 
@@ -218,7 +219,7 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
         reference = Reference.of(text)
         if reference.theorem in known:
             record = known[reference.theorem]
-            side = record.twin if reference.twin else record
+            side = record.control if reference.control else record
             evidence = _of(reference, side)
             verdict = _verdict(evidence) if reference.conclusion else side.verdict
             found += [
@@ -231,7 +232,7 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
 
 def name_of(record: DecidingRecord) -> str:
     """The statement, as the ledger names it."""
-    parts = (record.id, "twin" * record.twin, record.conclusion)
+    parts = (record.id, "control" * record.control, record.conclusion)
     return "#".join(part for part in parts if part)
 
 

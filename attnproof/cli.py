@@ -127,7 +127,7 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Theorems: statement, proof, assumptions, numbers, twin.  Claims: what decides them."""
+    """Theorems: statement, proof, assumptions, numbers, control.  Claims: what decides them."""
     catalogue, ledger = loaded(theorems)
     ids = (*catalogue.ids, *ledger.ids)
     for name in names:

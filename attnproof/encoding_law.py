@@ -65,8 +65,8 @@ class EncodingLaw:
 
     ``some`` says that the law claims a difference for some inputs and not an equality for all:
     its function states the contrary, the law is proved by a witness against it, and refuted by
-    its proof.  ``example`` and ``breaks`` name encodings that obey and break it, and the twin is
-    a nearby statement that fails for the example; the tests hold all three.
+    its proof.  ``example`` and ``breaks`` name encodings that obey and break it, and the negative
+    control is a nearby statement that fails for the example; the tests hold all three.
     """
 
     id: str
@@ -78,19 +78,19 @@ class EncodingLaw:
     some: bool = False
     applies: Applies = always
     given: Mapping[str, Callable[[Encoding], Given]] = field(default_factory=dict)
-    twin_body: Body | None = None
-    twin_says: str = ""
+    control_body: Body | None = None
+    control_says: str = ""
 
     @property
     def words(self) -> str:
         """The docstring of the function."""
         return inspect.getdoc(self.body) or ""
 
-    def twin_of(self, says: str) -> Callable[[Body], Body]:
-        """Declare the twin: a nearby statement that is false of the example."""
+    def negative_control(self, says: str) -> Callable[[Body], Body]:
+        """Declare the negative control: a nearby statement that is false of the example."""
 
         def wrap(body: Body) -> Body:
-            self.twin_body, self.twin_says = body, says
+            self.control_body, self.control_says = body, says
             return body
 
         return wrap
@@ -113,11 +113,11 @@ class EncodingLaw:
         """The names it speaks of."""
         return tuple(inspect.signature(self.body).parameters)[1:]
 
-    def twin(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
-        """The twin, filled with this encoding."""
-        if self.twin_body is None:
-            raise TypeError(f"the law {self.id} has no twin; declare one with twin_of")
-        return stated(self.twin_body, encoding, self.given, under)
+    def control(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
+        """The negative control, filled with this encoding."""
+        if self.control_body is None:
+            raise TypeError(f"the law {self.id} has no control; declare one with negative_control")
+        return stated(self.control_body, encoding, self.given, under)
 
 
 def law(

@@ -14,9 +14,10 @@ to be false if it derived it in all cases at sizes that cross each other: at one
 statement may be true.  What SymPy could not derive says nothing.  A statement expected to be
 ill-typed must not build: its shapes do not fit, and there is nothing to measure.
 
-A theorem is ok when nothing speaks against it and nothing against its twin, whose expectation is
-the opposite: true for one that is refuted or ill-typed.  Undecided is never as expected, nor is
-misread: the code says something else than its term, and nothing is known of either.
+A theorem is ok when nothing speaks against it and nothing against its negative control, whose
+expectation is the opposite: true for one that is refuted or ill-typed.  Undecided is never as
+expected, nor is misread: the code says something else than its term, and nothing is known of
+either.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = ["against", "opposite"]
 
 
 def opposite(expected: Expected) -> Expected:
-    """What a twin is expected to be.
+    """What a negative control is expected to be.
 
     >>> opposite("proved")
     'refuted'

@@ -26,24 +26,28 @@ ROLES = ("printed", "disproof", "corrected")
 
 @dataclass(frozen=True)
 class Reference:
-    """A statement, as the ledger names it: a theorem, its twin, or one conclusion of either.
+    """A statement, as the ledger names it: a theorem, its control, or one conclusion of either.
 
     >>> Reference.of("rows-of-softmax-are-distributions#every weight is positive").conclusion
     'every weight is positive'
-    >>> Reference.of("rows-of-softmax-are-distributions#twin").twin
+    >>> Reference.of("rows-of-softmax-are-distributions#control").control
     True
     """
 
     theorem: str
     conclusion: str = ""
-    twin: bool = False
+    control: bool = False
 
     @classmethod
     def of(cls, text: str) -> Reference:
-        """Read ``id``, ``id#conclusion``, ``id#twin`` or ``id#twin#conclusion``."""
+        """Read ``id``, ``id#conclusion``, ``id#control`` or ``id#control#conclusion``.
+
+        ``#twin`` is the older name of ``#control``.
+        """
         theorem, _, rest = text.partition("#")
         head, _, tail = rest.partition("#")
-        return cls(theorem, tail if head == "twin" else rest, head == "twin")
+        is_control = head in ("control", "twin")
+        return cls(theorem, tail if is_control else rest, is_control)
 
 
 @dataclass(frozen=True)

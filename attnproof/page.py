@@ -11,6 +11,7 @@ from .exact_words import exact_lines
 from .layout import bullets, filled, formula, section
 from .number_lines import number_lines
 from .records import (
+    ControlRecord,
     Formula,
     IllTypedEvidence,
     LinkRecord,
@@ -19,7 +20,6 @@ from .records import (
     ProvedEvidence,
     RefutedEvidence,
     TheoremRecord,
-    TwinRecord,
 )  # fmt: skip
 from .terminal import sign
 from .verdict_line import Condition, verdict_line
@@ -35,7 +35,7 @@ STEPS = 2000  # kernel steps of a link that are shown: derivations share their p
 
 
 def page(record: TheoremRecord, steps: Sequence[Sequence[str]] = ()) -> str:
-    """The statement, the proof, the numbers and the twin.
+    """The statement, the proof, the numbers and the negative control.
 
     ``steps`` holds, for each link of the chain, the lines of its kernel steps.
     """
@@ -43,17 +43,17 @@ def page(record: TheoremRecord, steps: Sequence[Sequence[str]] = ()) -> str:
 
 
 def brief(
-    record: TheoremRecord, *, twin: bool = False, conclusions: Collection[str] = ()
+    record: TheoremRecord, *, control: bool = False, conclusions: Collection[str] = ()
 ) -> Iterator[str]:
-    """The statement and how its verdict is known, or those of its twin; no numbers.
+    """The statement and how its verdict is known, or those of its negative control; no numbers.
 
     Of several conclusions, those that are named, or all.
     """
-    side = _part(record.twin if twin else record, conclusions)
-    yield from filled(f"{record.title}{f'; its twin: {side.says}' * twin}", 0)
+    side = _part(record.control if control else record, conclusions)
+    yield from filled(f"{record.title}{f'; its negative control: {side.says}' * control}", 0)
     yield f"{record.id} ({record.subject})"
     yield from filled(_line(record, side), 0)
-    yield from section("Statement", [filled(record.says * (not twin)), formula(side.statement)])
+    yield from section("Statement", [filled(record.says * (not control)), formula(side.statement)])
     yield from section("Hypotheses", [formula(h) for h in side.assumed])
     if side.verdict in ("proved", "undecided"):
         yield from section("Proof", [_instances(side), _chain(side.chain, ())])
@@ -64,8 +64,8 @@ def brief(
 
 
 def _part(
-    side: TheoremRecord | TwinRecord, conclusions: Collection[str]
-) -> TheoremRecord | TwinRecord:
+    side: TheoremRecord | ControlRecord, conclusions: Collection[str]
+) -> TheoremRecord | ControlRecord:
     """The part of a record that speaks of these conclusions."""
     if not conclusions or "" in conclusions:
         return side
@@ -80,10 +80,10 @@ def _part(
     )
 
 
-def _line(record: TheoremRecord, side: TheoremRecord | TwinRecord) -> str:
-    """The verdict on a theorem, or on its twin, with every condition."""
+def _line(record: TheoremRecord, side: TheoremRecord | ControlRecord) -> str:
+    """The verdict on a theorem, or on its negative control, with every condition."""
     sizes = ", ".join(size.name for size in record.sizes)
-    every = sizes and side.verdict == "proved" and not isinstance(side, TwinRecord)
+    every = sizes and side.verdict == "proved" and not isinstance(side, ControlRecord)
     ranges = [Condition(f"all {sizes} ≥ 1", "for")] if every else []
     return verdict_line(sign(side.verdict), [*ranges, *side.conditions])
 
@@ -94,7 +94,7 @@ def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[st
     yield ""
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
     if record.verdict == record.expected and not record.ok:
-        expected = "the expected verdict, but its numbers or its twin are not"
+        expected = "the expected verdict, but its numbers or its negative control are not"
     yield from filled(f"{_line(record, record)} ({expected})", 0)
     for line in record.why:
         yield from filled(f"! {line}", 2)
@@ -109,7 +109,7 @@ def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[st
     yield from section("Undecided", [_undecided(record)])
     yield from section("By SymPy", [_derived(record)])
     yield from section("Numbers", [_numbers(record)])
-    yield from section(f"Its twin: {record.twin.says}", [_twin(record.twin)])
+    yield from section(f"Its negative control: {record.control.says}", [_control(record.control)])
     yield from section("Sources", [bullets(record.sources), _claims(record)])
 
 
@@ -149,7 +149,7 @@ def _chain(chain: Sequence[LinkRecord], steps: Sequence[Sequence[str]]) -> Itera
         yield from steps[number] if number < len(steps) else ()
 
 
-def _instances(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _instances(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, ProvedEvidence) and evidence.instance is not None:
             yield from filled(f"take {evidence.instance.text}", 2, 4)
@@ -168,7 +168,7 @@ def _assumptions(record: TheoremRecord) -> Iterator[str]:
         yield from filled(ELSEWHERE, 2, 2)
 
 
-def _witnesses(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _witnesses(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, RefutedEvidence):
             w = evidence.witness
@@ -178,13 +178,13 @@ def _witnesses(record: TheoremRecord | TwinRecord) -> Iterator[str]:
             yield from filled(f"{gap}{at}by {w.certified_by}", 4, 2)
 
 
-def _ill_typed(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _ill_typed(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, IllTypedEvidence):
             yield from filled(evidence.error, 4)
 
 
-def _misread(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _misread(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     """Where the code and its term part: the inputs, one a line, and both values."""
     for e in record.evidence:
         if isinstance(e, MisreadEvidence):
@@ -197,13 +197,13 @@ def _misread(record: TheoremRecord | TwinRecord) -> Iterator[str]:
             yield from filled(f"its term: {e.term}", 4, 4)
 
 
-def _undecided(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _undecided(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if evidence.kind in ("undecided", "internal error"):
             yield from filled(f"{evidence.says}: {evidence.why}".removeprefix(": "), 4, 2)
 
 
-def _derived(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _derived(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     """What SymPy derived from the code, with its expressions where they are short."""
     found = derivation(record.evidence)
     if found is not None:
@@ -212,7 +212,7 @@ def _derived(record: TheoremRecord | TwinRecord) -> Iterator[str]:
             yield from filled(line, 4, 2)
 
 
-def _numbers(record: TheoremRecord | TwinRecord) -> Iterator[str]:
+def _numbers(record: TheoremRecord | ControlRecord) -> Iterator[str]:
     """What was measured; then what is exact."""
     yield from number_lines(e for e in record.evidence if isinstance(e, MeasuredEvidence))
     for line in exact_lines(record.evidence):
@@ -220,14 +220,16 @@ def _numbers(record: TheoremRecord | TwinRecord) -> Iterator[str]:
         yield from filled(told + f": {line.why}" * (line.status == "skipped"), 2, 2)
 
 
-def _twin(twin: TwinRecord) -> Iterator[str]:
-    yield from formula(twin.statement)
-    for hypothesis in twin.assumed:
+def _control(control: ControlRecord) -> Iterator[str]:
+    yield from formula(control.statement)
+    for hypothesis in control.assumed:
         yield from filled(f"if {hypothesis.text}", 6, 2)
-    expected = "as expected" if twin.verdict == twin.expected else f"expected {twin.expected}"
-    yield from filled(f"{verdict_line(sign(twin.verdict), twin.conditions)} ({expected})")
-    for part in (_chain(twin.chain, ()) if twin.verdict == "proved" else (), _witnesses(twin),
-                 _misread(twin), _undecided(twin), _derived(twin), _numbers(twin)):  # fmt: skip
+    wanted = control.expected
+    expected = "as expected" if control.verdict == wanted else f"expected {wanted}"
+    yield from filled(f"{verdict_line(sign(control.verdict), control.conditions)} ({expected})")
+    proof = _chain(control.chain, ()) if control.verdict == "proved" else ()
+    for part in (proof, _witnesses(control), _misread(control), _undecided(control),
+                 _derived(control), _numbers(control)):  # fmt: skip
         yield from part
 
 

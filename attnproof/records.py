@@ -46,17 +46,52 @@ from .evidence import (
 from .verdict_line import Condition
 
 __all__ = [
-    "SCHEMA_VERSION", "BrokenFile", "Checked", "ClaimRecord", "ClaimVerdict", "DecidingRecord",
-    "DefinitionRecord", "DemonstrationRecord", "DerivedEvidence", "DocumentRecord", "Evidence",
-    "ExactEvidence", "Expected", "Formula", "GivenRecord", "IllTypedEvidence",
-    "InternalErrorEvidence", "LinkRecord", "Machine", "MeasuredEvidence", "MeetingRecord",
-    "MisreadEvidence", "Number", "OptionsRecord", "Outcome", "PolicyRecord", "ProvedEvidence",
-    "Record", "RefutedEvidence", "Relation", "Results", "Role", "RowRecord", "SidesRecord",
-    "SizeRecord", "Status", "TheoremRecord", "TwinRecord", "UndecidedEvidence", "UseRecord",
-    "Verdict", "WitnessRecord", "schema_text",
+    "SCHEMA_VERSION",
+    "BrokenFile",
+    "Checked",
+    "ClaimRecord",
+    "ClaimVerdict",
+    "ControlRecord",
+    "DecidingRecord",
+    "DefinitionRecord",
+    "DemonstrationRecord",
+    "DerivedEvidence",
+    "DocumentRecord",
+    "Evidence",
+    "ExactEvidence",
+    "Expected",
+    "Formula",
+    "GivenRecord",
+    "IllTypedEvidence",
+    "InternalErrorEvidence",
+    "LinkRecord",
+    "Machine",
+    "MeasuredEvidence",
+    "MeetingRecord",
+    "MisreadEvidence",
+    "Number",
+    "OptionsRecord",
+    "Outcome",
+    "PolicyRecord",
+    "ProvedEvidence",
+    "Record",
+    "RefutedEvidence",
+    "Relation",
+    "Results",
+    "Role",
+    "RowRecord",
+    "SidesRecord",
+    "SizeRecord",
+    "Status",
+    "TheoremRecord",
+    "UndecidedEvidence",
+    "UseRecord",
+    "Verdict",
+    "WitnessRecord",
+    "schema_text",
 ]  # fmt: skip
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 Expected = Literal["proved", "refuted", "ill-typed"]
 Relation = Literal["=", ">", ">=", "!="]
@@ -136,12 +171,12 @@ class Checked(Record):
         return limits(self.evidence, self.assumed) if self.verdict == "proved" else ()
 
 
-class TwinRecord(Checked):
+class ControlRecord(Checked):
     """The nearby statement with the opposite verdict."""
 
 
 class TheoremRecord(Checked):
-    """One theorem; ``says`` is its statement in words, ``ok`` counts its twin as well."""
+    """One theorem; ``says`` is its statement in words, ``ok`` counts its control as well."""
 
     id: str
     title: str
@@ -151,7 +186,7 @@ class TheoremRecord(Checked):
     sources: tuple[str, ...]
     sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
     givens: tuple[GivenRecord, ...]
-    twin: TwinRecord
+    control: ControlRecord
     stored: AwareDatetime | None = Field(
         default=None,
         description="When it was checked, if it was found in the store; null if this run did.",
@@ -195,7 +230,7 @@ class OptionsRecord(Record):
 class Results(Record):
     """One run."""
 
-    schema_version: Literal[5] = SCHEMA_VERSION
+    schema_version: Literal[6] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)

@@ -72,7 +72,7 @@ def sharded(
 def _theorem(
     name: str, scale: Scale, dtype: Dtype, device: str, seed: int, json: Path | None
 ) -> int:
-    """Every conclusion of a theorem and its twin on shares; process 0 prints a line for each."""
+    """Every conclusion of a theorem and its negative control on shares; process 0 prints each."""
     catalogue, _ = loaded(None)
     require_known([name], catalogue.ids, "the id of a theorem")
     entries = catalogue.only(name).entries
@@ -85,18 +85,18 @@ def _theorem(
     from .numeric.sharded.statements import measure_sharded
 
     claimed = [
-        (statement, opposite(expected) if twin else expected, twin)
+        (statement, opposite(expected) if control else expected, control)
         for entry in entries
         for expected in [cast("Expected", entry.theorem.expected)]
         for statement in entry.statements
-        for twin in [statement is entry.theorem.twin]
+        for control in [statement is entry.theorem.control]
     ]
     where = chosen(_own(device))
     try:
         with processes(where) as mesh:
             found = [
-                (expected, twin, m)
-                for statement, expected, twin in claimed
+                (expected, control, m)
+                for statement, expected, control in claimed
                 for m in measure_sharded(
                     statement, mesh, scale=scale.value, device=where,
                     dtype=dtype_named(dtype.value), seed=seed, expected=expected,

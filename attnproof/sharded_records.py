@@ -20,9 +20,9 @@ __all__ = ["ShardedRecord", "SharedEquation", "lines_of", "sharded_record"]
 
 
 class SharedEquation(Record):
-    """One conclusion of a theorem or of its twin, and what it is held to be."""
+    """One conclusion of a theorem or of its negative control, and what it is held to be."""
 
-    twin: bool
+    control: bool
     expected: Literal["proved", "refuted"]
     measured: MeasuredEvidence
 
@@ -55,15 +55,17 @@ class ShardedRecord(Record):
 def sharded_record(
     theorem: str, found: Iterable[tuple[str, bool, Measurement]], torch: str, processes: int
 ) -> ShardedRecord:
-    """The record of what was found: for each, what is expected and whether it is of the twin."""
+    """The record of what was found: for each, what is expected, and whether of the control."""
     return ShardedRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__, torch=torch,
         theorem=theorem, processes=processes,
         equations=tuple(
             SharedEquation(
-                twin=twin, expected="refuted" if expected == "refuted" else "proved", measured=one
+                control=control,
+                expected="refuted" if expected == "refuted" else "proved",
+                measured=one,
             )
-            for expected, twin, m in found
+            for expected, control, m in found
             for one in measured([m])
         ),
     )  # fmt: skip
@@ -73,7 +75,7 @@ def lines_of(record: ShardedRecord) -> Iterator[str]:
     """A line for each conclusion."""
     for e in record.equations:
         m = e.measured
-        name = f"{'twin' if e.twin else 'theorem'}{', ' * bool(m.says)}{m.says}"
+        name = f"{'control' if e.control else 'theorem'}{', ' * bool(m.says)}{m.says}"
         if m.status == "skipped":
             yield f"skipped    {name}: {m.reason}"
             continue

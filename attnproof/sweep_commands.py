@@ -43,7 +43,9 @@ def sweep(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
     ] = None,
-    twins: Annotated[bool, typer.Option("--twins", help="The theorems' twins as well.")] = False,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="The theorems' negative controls as well.")
+    ] = False,
     implementation: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="This one only; repeatable; all that serve, if none."),
@@ -115,7 +117,7 @@ def sweep(
         raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
     asked = Asked(
-        grid, tuple(implementation or ()), twins, _engine(engine, jobs, address, gpus=gpus),
+        grid, tuple(implementation or ()), controls, _engine(engine, jobs, address, gpus=gpus),
         limit, memory, fresh,
     )  # fmt: skip
     for fault in chosen.broken:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .derived_words import derivation
 from .headed import headed
-from .records import MeasuredEvidence, ProvedEvidence, TheoremRecord, TwinRecord
+from .records import ControlRecord, MeasuredEvidence, ProvedEvidence, TheoremRecord
 from .verdict_line import clauses
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def style(verdict: str) -> str:
     return STYLES[SIGNS[verdict]]
 
 
-def numbers(record: TheoremRecord | TwinRecord) -> str:
+def numbers(record: TheoremRecord | ControlRecord) -> str:
     """How many of all measurements held; of a statement said to be false, how many refused it.
 
     No measurement at all is a dash.
@@ -59,7 +59,7 @@ def numbers(record: TheoremRecord | TwinRecord) -> str:
     return f"{sum(status in wanted for status in found)}/{len(found)}" if found else "–"
 
 
-def _statuses(record: TheoremRecord | TwinRecord) -> list[str]:
+def _statuses(record: TheoremRecord | ControlRecord) -> list[str]:
     return [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
 
 
@@ -90,7 +90,7 @@ def _verdicts(results: Results) -> Table:
 
     shown = headed()
     shown.add_column("verdict", no_wrap=True)
-    shown.add_column("its twin", no_wrap=True)
+    shown.add_column("control", no_wrap=True)
     shown.add_column("steps", justify="right", no_wrap=True)
     shown.add_column("SymPy", no_wrap=True)
     shown.add_column("numbers", justify="right", no_wrap=True)
@@ -98,7 +98,7 @@ def _verdicts(results: Results) -> Table:
     for subject, records in groupby(results.theorems, lambda record: record.subject):
         shown.add_row("", "", "", "", "", Text(subject, "bold"))
         for record in records:
-            cells = (Text(*_marked(found)) for found in (record, record.twin))
+            cells = (Text(*_marked(found)) for found in (record, record.control))
             shown.add_row(*cells, _steps(record), _by_sympy(record), numbers(record), record.id)
             for line in conditions(record):
                 shown.add_row("", "", "", "", "", Text(line, "dim", overflow="fold"))
@@ -106,8 +106,8 @@ def _verdicts(results: Results) -> Table:
 
 
 def conditions(record: TheoremRecord) -> Iterator[str]:
-    """Under what a theorem is proved, or its twin: a line each, part of the verdict."""
-    for whose, found in (("", record), ("its twin: ", record.twin)):
+    """Under what a theorem is proved, or its negative control: a line each, part of the verdict."""
+    for whose, found in (("", record), ("its negative control: ", record.control)):
         if told := clauses(found.conditions):
             yield f"{whose}{', '.join(told)}"
 
@@ -122,9 +122,9 @@ def _legend(results: Results) -> Iterator[str]:
         yield f"{skipped} of {len(found)} measurements skipped; `attnproof show ID` says why"
 
 
-def _marked(found: TheoremRecord | TwinRecord) -> tuple[str, str]:
-    """Verdict and colour; a theorem's own mark leaves out what speaks against its twin."""
-    other = found.twin.why if isinstance(found, TheoremRecord) else ()
+def _marked(found: TheoremRecord | ControlRecord) -> tuple[str, str]:
+    """Verdict and colour; a theorem's own mark leaves out what speaks against its control."""
+    other = found.control.why if isinstance(found, TheoremRecord) else ()
     mark = " !" if len(found.why) > len(other) else ""
     return sign(found.verdict) + mark, style(found.verdict)
 
@@ -182,7 +182,7 @@ def _also(results: Results) -> Iterator[str]:
 
 def compared(results: Results) -> str:
     """What of a theorem was compared with what is expected; numbers only where they were asked."""
-    return "verdict, numbers and twin" if results.options.numeric else "verdict and twin"
+    return "verdict, numbers and control" if results.options.numeric else "verdict and control"
 
 
 def from_store(results: Results) -> str:

@@ -92,7 +92,7 @@ def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
 def _states(part: ast.stmt) -> bool:
     """Whether a part of a file is of the theorem, and not of its negative control."""
     marks = [ast.unparse(mark) for mark in getattr(part, "decorator_list", ())]
-    return not any(".twin_of" in mark for mark in marks)
+    return not any(".negative_control" in mark for mark in marks)
 
 
 def loaded(path: Path, text: str) -> Theorem:

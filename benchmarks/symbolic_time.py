@@ -25,30 +25,30 @@ __all__ = ["against_sympy", "catalogue_time", "gate_time"]
 
 
 def catalogue_time() -> Table:
-    """Seconds for each theorem and its twin: proofs, replays and witnesses, without numbers."""
-    table = Table("theorem", "verdict", "steps", "proof s", "twin s", title="Symbolic time")
-    total = twins = 0.0
+    """Seconds for each theorem and its control: proofs, replays and witnesses, without numbers."""
+    table = Table("theorem", "verdict", "steps", "proof s", "control s", title="Symbolic time")
+    total = controls = 0.0
     for entry in load_catalogue().entries:
         *first, other = entry.statements
         start = time.perf_counter()
         decisions = [decide(statement) for statement in first]
         took = time.perf_counter() - start
         decide(other)
-        twin = time.perf_counter() - start - took
+        control = time.perf_counter() - start - took
         links = [k for d in decisions for claim in d.claims for k in claim.links]
         verdict = decisions[0].verdict if decisions else "–"  # ill-typed: nothing to decide
         steps = str(sum(link.steps for link in links))
-        table.add_row(entry.id, verdict, steps, f"{took:.3f}", f"{twin:.3f}")
-        total, twins = total + took, twins + twin
+        table.add_row(entry.id, verdict, steps, f"{took:.3f}", f"{control:.3f}")
+        total, controls = total + took, controls + control
     table.add_section()
-    table.add_row("all", "", "", f"{total:.3f}", f"{twins:.3f}")
+    table.add_row("all", "", "", f"{total:.3f}", f"{controls:.3f}")
     return table
 
 
 def gate_time() -> Table:
     """Milliseconds of the thread that comparing a statement's code with its term takes.
 
-    For every theorem and twin of the catalogue, already built: the code run on numpy, its term
+    For every theorem and control of the catalogue, already built: the code run on numpy, its term
     evaluated, at all sizes that cross.
     """
     found: list[tuple[float, str]] = []

@@ -84,7 +84,7 @@ Assume = Callable[..., list[Any]]
 
 @dataclass(eq=False)
 class Theorem:
-    """A statement with its title, sources and twin.  ``statement`` builds when asked."""
+    """A statement with its title, sources and control.  ``statement`` builds when asked."""
 
     title: str
     given: Mapping[str, Given]
@@ -93,10 +93,10 @@ class Theorem:
     claims: tuple[str, ...] = ()
     expected: str = "proved"
     assume: Assume | None = None
-    twin_body: Body | None = None
-    twin_assume: Assume | None = None
-    twin_given: Mapping[str, Given] = field(default_factory=dict)
-    twin_says: str = ""
+    control_body: Body | None = None
+    control_assume: Assume | None = None
+    control_given: Mapping[str, Given] = field(default_factory=dict)
+    control_says: str = ""
 
     @property
     def path(self) -> Path:
@@ -114,15 +114,16 @@ class Theorem:
         return self._settled(self.body, self.given, self.assume)
 
     @cached_property
-    def twin(self) -> Statement:
+    def control(self) -> Statement:
         """The nearby statement with the opposite verdict."""
-        if self.twin_body is None:
+        if self.control_body is None:
             raise TypeError(
-                f"{self.path.name} has no twin; add a function under @{self.body.__name__}.twin_of"
+                f"{self.path.name} has no negative control; add a function under "
+                f"@{self.body.__name__}.negative_control"
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
-        assume = self.assume if self.twin_assume is None else self.twin_assume
-        return self._settled(self.twin_body, {**self.given, **self.twin_given}, assume)
+        assume = self.assume if self.control_assume is None else self.control_assume
+        return self._settled(self.control_body, {**self.given, **self.control_given}, assume)
 
     def _settled(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         """The statement, which must be the same one when its code is run again."""
@@ -240,21 +241,23 @@ class Theorem:
                     "call one of them by another name"
                 )
 
-    def twin_of(
+    def negative_control(
         self, says: str, assume: Assume | None = None, **given: Given
     ) -> Callable[[Body], Body]:
-        """Declare the twin: a nearby statement with the opposite verdict.
+        """Declare the negative control: a nearby statement with the opposite verdict.
 
         Its givens and hypotheses are those of the theorem where it names no others; the
         hypotheses only if it names none of its own.
         """
 
         def wrap(body: Body) -> Body:
-            self.twin_body, self.twin_says, self.twin_given = body, says, given
-            self.twin_assume = assume
+            self.control_body, self.control_says, self.control_given = body, says, given
+            self.control_assume = assume
             return body
 
         return wrap
+
+    twin_of = negative_control  # its name before 0.2
 
 
 HYPOTHESIS = (

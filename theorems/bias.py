@@ -60,7 +60,9 @@ def a_bias_of_the_offset_ignores_a_common_shift(
     }
 
 
-@a_bias_of_the_offset_ignores_a_common_shift.twin_of("the bias depends on the key's position alone")
+@a_bias_of_the_offset_ignores_a_common_shift.negative_control(
+    "the bias depends on the key's position alone"
+)
 def absolute(b: Function, Q: Array, K: Array, V: Array, v: Array, s: Array) -> Claim:
     return equal(
         biased_attention(Q, K, V, b(v + s)[None, :]), biased_attention(Q, K, V, b(v)[None, :])
@@ -100,7 +102,7 @@ def alibi_is_a_key_bias_under_a_causal_mask(Q: Array, K: Array, V: Array, m: Arr
     )
 
 
-@alibi_is_a_key_bias_under_a_causal_mask.twin_of("without the mask")
+@alibi_is_a_key_bias_under_a_causal_mask.negative_control("without the mask")
 def without_mask(Q: Array, K: Array, V: Array, m: Array) -> Claim:
     xp = array_namespace(Q)
     place = xp.arange(V.shape[1])
@@ -156,7 +158,7 @@ def a_bias_of_the_distance_does_not_see_a_mirror_image(
     }
 
 
-@a_bias_of_the_distance_does_not_see_a_mirror_image.twin_of(
+@a_bias_of_the_distance_does_not_see_a_mirror_image.negative_control(
     "the bias is a function of the signed offset", assume=nothing
 )
 def signed(b: Function, Q: Array, K: Array, V: Array, p: Array, c: Array) -> Claim:

@@ -65,7 +65,9 @@ def the_matrix_of_a_permutation_moves_columns(
     }
 
 
-@the_matrix_of_a_permutation_moves_columns.twin_of("T_σ after T_τ is said to gather by σ∘τ")
+@the_matrix_of_a_permutation_moves_columns.negative_control(
+    "T_σ after T_τ is said to gather by σ∘τ"
+)
 def from_the_left(X: Array, sigma: Array, tau: Array) -> Claim:
     after = (X @ permutation_matrix(tau)) @ permutation_matrix(sigma)
     return equal(after, X[:, sigma][:, tau])
@@ -95,7 +97,7 @@ def gather_by_a_permutation_is_a_product_with_the_gathered_identity(
     }
 
 
-@gather_by_a_permutation_is_a_product_with_the_gathered_identity.twin_of(
+@gather_by_a_permutation_is_a_product_with_the_gathered_identity.negative_control(
     "the inverse permutation is taken with the gathered identity"
 )
 def inverse_indices(S: Array, sigma: Array) -> Claim:
@@ -127,7 +129,7 @@ def an_equivariant_map_respects_products_of_permutations(
     }
 
 
-@an_equivariant_map_respects_products_of_permutations.twin_of(
+@an_equivariant_map_respects_products_of_permutations.negative_control(
     "the factors of the product are exchanged"
 )
 def exchanged(f: Function, X: Array, s: Array, t: Array) -> Claim:
@@ -168,7 +170,7 @@ def column_attention_is_row_attention_of_the_transpose(
     }
 
 
-@column_attention_is_row_attention_of_the_transpose.twin_of(
+@column_attention_is_row_attention_of_the_transpose.negative_control(
     "softmax is taken over rows on both sides"
 )
 def rows_on_both_sides(X: Array, W_k: Array, W_q: Array, W_v: Array) -> Claim:
@@ -209,7 +211,7 @@ def a_scale_of_the_scores_is_a_scale_of_the_keys(
     }
 
 
-@a_scale_of_the_scores_is_a_scale_of_the_keys.twin_of(
+@a_scale_of_the_scores_is_a_scale_of_the_keys.negative_control(
     "the factor is taken into the value map as well"
 )
 def values_too(X: Array, W_k: Array, W_q: Array, W_v: Array, c: Array) -> Claim:
@@ -239,7 +241,7 @@ def whole_softmax(scores: Any) -> Any:
     return weights / xp.sum(weights)
 
 
-@softmax_of_a_conjugate_wants_a_square_matrix.twin_of("M is square", M=real(n, n))
+@softmax_of_a_conjugate_wants_a_square_matrix.negative_control("M is square", M=real(n, n))
 def square(M: Array, sigma: Array) -> dict[str, Claim]:
     P = permutation_matrix(sigma)
     moved = P.mT @ M @ P
@@ -280,7 +282,7 @@ def clockwise_and_anticlockwise_rotations_score_differently(
     }
 
 
-@clockwise_and_anticlockwise_rotations_score_differently.twin_of(
+@clockwise_and_anticlockwise_rotations_score_differently.negative_control(
     "one step by R(−ω) is rotary encoding with +ω"
 )
 def same_sense(X: Array, omega: Array) -> Claim:
@@ -344,7 +346,7 @@ def odd_widths_have_two_tables(X: Array, omega: Array, w: Array, i: Array) -> di
     }
 
 
-@odd_widths_have_two_tables.twin_of("the two frequencies are one")
+@odd_widths_have_two_tables.negative_control("the two frequencies are one")
 def one_frequency(w: Array) -> Claim:
     xp = array_namespace(w)
     return equal(xp.exp(-w / (2 * B + 2)), xp.exp(-w / (2 * B + 1)))

@@ -54,7 +54,9 @@ def self_attention_is_attention_of_three_linear_maps(
     }
 
 
-@self_attention_is_attention_of_three_linear_maps.twin_of("the key map comes first, S_K S_Qᵀ")
+@self_attention_is_attention_of_three_linear_maps.negative_control(
+    "the key map comes first, S_K S_Qᵀ"
+)
 def maps_exchanged(X: Array, S_Q: Array, S_K: Array, S_V: Array) -> Claim:
     scores = X @ S_K @ S_Q.mT @ X.mT
     return equal(self_attention(X, S_Q, S_K, S_V), softmax(scores / ell**0.5) @ X @ S_V)
@@ -90,7 +92,9 @@ def written_out(
     return total
 
 
-@heads_divide_by_the_root_of_their_own_width.twin_of("the scores are divided by √ℓ, as printed")
+@heads_divide_by_the_root_of_their_own_width.negative_control(
+    "the scores are divided by √ℓ, as printed"
+)
 def width_of_the_input(Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array) -> Claim:
     return equal(sum_of_heads(Q, K, V, W_Q, W_K, W_V), written_out(Q, K, V, W_Q, W_K, W_V, ell))
 
@@ -130,7 +134,7 @@ def heads_side_by_side_and_one_output_map_are_a_sum_of_heads(
     }
 
 
-@heads_side_by_side_and_one_output_map_are_a_sum_of_heads.twin_of(
+@heads_side_by_side_and_one_output_map_are_a_sum_of_heads.negative_control(
     "each head is given the same output map, the sum of all"
 )
 def common_output_map(
@@ -168,7 +172,7 @@ def several_heads_keep_the_permutation_symmetries(
     )
 
 
-@several_heads_keep_the_permutation_symmetries.twin_of("only the keys are permuted")
+@several_heads_keep_the_permutation_symmetries.negative_control("only the keys are permuted")
 def keys_alone(
     Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array
 ) -> Claim:
@@ -203,7 +207,7 @@ def narrow_values_reach_only_maps_of_low_rank(W: Array, u: Array, t: Array) -> d
     }
 
 
-@narrow_values_reach_only_maps_of_low_rank.twin_of(
+@narrow_values_reach_only_maps_of_low_rank.negative_control(
     "every 2 × 2 matrix is its first column times its first row", W=real(2, 2)
 )
 def first_column_and_row(W: Array) -> Claim:
@@ -262,7 +266,7 @@ def a_product_through_a_smaller_width_is_not_invertible(
     }
 
 
-@a_product_through_a_smaller_width_is_not_invertible.twin_of(
+@a_product_through_a_smaller_width_is_not_invertible.negative_control(
     "B A = 1 for any A and B", assume=nothing
 )
 def any_matrices(A: Array, B: Array) -> Claim:

@@ -86,7 +86,9 @@ def any_score_function_gives_a_weighted_average(
     }
 
 
-@any_score_function_gives_a_weighted_average.twin_of("the scores themselves are the weights")
+@any_score_function_gives_a_weighted_average.negative_control(
+    "the scores themselves are the weights"
+)
 def without_exponential(alpha: Function, Q: Array, K: Array, V: Array) -> Claim:
     table = score_table(alpha, Q, K)
     return equal(kernel_attention(alpha, Q, K, V), table @ V)
@@ -159,7 +161,7 @@ def any_score_function_keeps_the_symmetries(
     }
 
 
-@any_score_function_keeps_the_symmetries.twin_of("only the keys are permuted")
+@any_score_function_keeps_the_symmetries.negative_control("only the keys are permuted")
 def keys_alone(alpha: Function, Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     return equal(kernel_attention(alpha, Q, K[sigma], V), kernel_attention(alpha, Q, K, V))
 
@@ -194,7 +196,7 @@ def a_symmetry_of_the_score_is_a_symmetry_of_attention(
     ).with_facts(over(r, lambda j: over(n, lambda i: law.at(x=Q[j], y=K[i]))))
 
 
-@a_symmetry_of_the_score_is_a_symmetry_of_attention.twin_of("g acts on the queries alone")
+@a_symmetry_of_the_score_is_a_symmetry_of_attention.negative_control("g acts on the queries alone")
 def queries_alone(alpha: Function, g: Function, Q: Array, K: Array, V: Array) -> Claim:
     return equal(kernel_attention(alpha, g(Q), K, V), kernel_attention(alpha, Q, K, V))
 
@@ -211,7 +213,7 @@ def a_score_without_its_norm_is_a_vector(Q: Array, K: Array, V: Array) -> Claim:
     return equal(kernel_attention(lambda q, k: -q - k, Q, K, V), softmax(-distances(Q, K)) @ V)
 
 
-@a_score_without_its_norm_is_a_vector.twin_of("with the norm: −‖q − k‖")
+@a_score_without_its_norm_is_a_vector.negative_control("with the norm: −‖q − k‖")
 def with_norm(Q: Array, K: Array, V: Array) -> Claim:
     xp = array_namespace(Q)
 
@@ -241,7 +243,7 @@ def the_squared_distance_is_the_dot_product_less_the_norms(Q: Array, K: Array) -
     }
 
 
-@the_squared_distance_is_the_dot_product_less_the_norms.twin_of(
+@the_squared_distance_is_the_dot_product_less_the_norms.negative_control(
     "the norms of the keys are left out too"
 )
 def without_norms(Q: Array, K: Array) -> Claim:
@@ -276,7 +278,9 @@ def scores_of_the_distance_ignore_rotations(
     }
 
 
-@scores_of_the_distance_ignore_rotations.twin_of("g is any square matrix", g=real(ell, ell))
+@scores_of_the_distance_ignore_rotations.negative_control(
+    "g is any square matrix", g=real(ell, ell)
+)
 def any_matrix(Q: Array, K: Array, g: Array) -> Claim:
     return equal(distances(Q @ g, K @ g), distances(Q, K))
 
@@ -327,7 +331,7 @@ def scores_of_the_distance_fall_as_it_grows(
     }
 
 
-@scores_of_the_distance_fall_as_it_grows.twin_of("the score is the dot product")
+@scores_of_the_distance_fall_as_it_grows.negative_control("the score is the dot product")
 def dot_product(q: Array, u: Array) -> Claim:
     return at_least(q @ q, q @ ((1 + u) * q))
 
@@ -361,7 +365,7 @@ def keys_of_one_norm_are_weighted_alike(Q: Array, K: Array, V: Array, c: Array) 
     )
 
 
-@keys_of_one_norm_are_weighted_alike.twin_of(
+@keys_of_one_norm_are_weighted_alike.negative_control(
     "the keys are batch-normalised instead", assume=nothing
 )
 def batch_normalised(Q: Array, K: Array, V: Array) -> Claim:
@@ -420,7 +424,7 @@ def keys_of_nearly_one_norm_are_weighted_nearly_alike(
     }
 
 
-@keys_of_nearly_one_norm_are_weighted_nearly_alike.twin_of(
+@keys_of_nearly_one_norm_are_weighted_nearly_alike.negative_control(
     "the weight by distance is at most exp(−2δ) times the other"
 )
 def at_most(Q: Array, K: Array, delta: Array) -> Claim:
@@ -479,7 +483,7 @@ def layer_norm_gives_keys_one_norm_and_batch_norm_does_not(
     }
 
 
-@layer_norm_gives_keys_one_norm_and_batch_norm_does_not.twin_of(
+@layer_norm_gives_keys_one_norm_and_batch_norm_does_not.negative_control(
     "batch norm gives every key the norm √ℓ", assume=nothing
 )
 def of_batch_norm(K: Array) -> Claim:
@@ -503,7 +507,9 @@ def the_triangular_kernel_is_not_epanechnikovs(u: Array) -> Claim:
     return exists(real(), "c", lambda c: equal(c * triangular(t), epanechnikov(t)), free_of=(u,))
 
 
-@the_triangular_kernel_is_not_epanechnikovs.twin_of("the triangular kernel of the squared distance")
+@the_triangular_kernel_is_not_epanechnikovs.negative_control(
+    "the triangular kernel of the squared distance"
+)
 def of_the_square(u: Array) -> Claim:
     t = u / 2
     return exists(

@@ -59,7 +59,7 @@ def a_mask_leaves_softmax_of_the_kept_scores(
     }
 
 
-@a_mask_leaves_softmax_of_the_kept_scores.twin_of("the masked scores are set to 0")
+@a_mask_leaves_softmax_of_the_kept_scores.negative_control("the masked scores are set to 0")
 def zeros(a: Array, e: Array) -> Claim:
     xp = array_namespace(a)
     return equal(softmax(xp.where(xp.isin(xp.arange(n), e), a, 0))[e], softmax(a[e]))
@@ -87,7 +87,7 @@ def the_exponential_of_the_causal_mask_is_lower_triangular(S: Array) -> dict[str
     }
 
 
-@the_exponential_of_the_causal_mask_is_lower_triangular.twin_of(
+@the_exponential_of_the_causal_mask_is_lower_triangular.negative_control(
     "the mask itself is 0 above the diagonal, so that its exponential is 1 there"
 )
 def zero_above(S: Array) -> Claim:
@@ -127,7 +127,7 @@ def masked_attention_ignores_the_scale_of_its_mask_and_moves_with_it(
     }
 
 
-@masked_attention_ignores_the_scale_of_its_mask_and_moves_with_it.twin_of(
+@masked_attention_ignores_the_scale_of_its_mask_and_moves_with_it.negative_control(
     "masked scores get −1 more instead of −inf"
 )
 def finite_mask(Q: Array, K: Array, V: Array, M: Array) -> Claim:
@@ -168,7 +168,7 @@ def only_the_identity_keeps_the_causal_mask(sigma: Array) -> Claim:
     )
 
 
-@only_the_identity_keeps_the_causal_mask.twin_of(
+@only_the_identity_keeps_the_causal_mask.negative_control(
     "every permutation keeps the sequential mask", assume=nothing
 )
 def every_permutation(sigma: Array) -> Claim:
@@ -211,7 +211,9 @@ def one_causal_layer_reads_a_prefix_as_a_bag(
     )
 
 
-@one_causal_layer_reads_a_prefix_as_a_bag.twin_of("there is a second causal layer", W_V=real(p, p))
+@one_causal_layer_reads_a_prefix_as_a_bag.negative_control(
+    "there is a second causal layer", W_V=real(p, p)
+)
 def two_layers(X: Array, x: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     xp = array_namespace(X)
 

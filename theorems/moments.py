@@ -71,7 +71,7 @@ def variance(x: Array) -> Array:
     return expected(x**2) - expected(x) ** 2
 
 
-@the_variance_of_a_score_grows_with_the_width.twin_of(
+@the_variance_of_a_score_grows_with_the_width.negative_control(
     "the variance is said to be ℓσ² + 2ℓμ²σ² + ℓμ⁴"
 )
 def as_printed(z: Array, w: Array, mu: Array, sigma: Array) -> Claim:

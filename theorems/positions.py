@@ -63,7 +63,7 @@ def positions_must_move_with_their_tokens(
     }
 
 
-@positions_must_move_with_their_tokens.twin_of("the positions stay where they are")
+@positions_must_move_with_their_tokens.negative_control("the positions stay where they are")
 def positions_stay(f: Function, X: Array, P: Array, sigma: Array) -> Claim:
     return equal(f(X[sigma] + P), f(X + P)[sigma])
 
@@ -113,7 +113,7 @@ def position_vectors_show_the_order_if_they_are_not_all_equal(
     }
 
 
-@position_vectors_show_the_order_if_they_are_not_all_equal.twin_of(
+@position_vectors_show_the_order_if_they_are_not_all_equal.negative_control(
     "any table leaves attention invariant"
 )
 def any_table(Q: Array, X: Array, P: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
@@ -142,7 +142,7 @@ def equal_tokens_are_as_far_apart_as_their_positions(
     }
 
 
-@equal_tokens_are_as_far_apart_as_their_positions.twin_of(
+@equal_tokens_are_as_far_apart_as_their_positions.negative_control(
     "the sum tells which token stands there", assume=lambda x, y, u, v: [(x, y + v - u)]
 )
 def identifies(x: Array, y: Array) -> Claim:
@@ -192,7 +192,9 @@ def equal_vectors(X: Array, P: Array, a: Array, b: Array) -> list[Any]:
     return [differ(a, b), (X[a], X[b]), (P[a], P[b])]
 
 
-@an_added_table_can_be_subtracted.twin_of("the position vectors are equal", assume=equal_vectors)
+@an_added_table_can_be_subtracted.negative_control(
+    "the position vectors are equal", assume=equal_vectors
+)
 def same_vectors(X: Array, P: Array, a: Array, b: Array, c: Array) -> Claim:
     return differ(
         (X + P)[a],
@@ -242,7 +244,7 @@ def tables_with_two_equal_rows_are_a_proper_subspace(
     }
 
 
-@tables_with_two_equal_rows_are_a_proper_subspace.twin_of(
+@tables_with_two_equal_rows_are_a_proper_subspace.negative_control(
     "every table has different rows, one whose rows are all t too",
     assume=lambda a, b: [differ(a, b)],
     t=real(p),
@@ -271,7 +273,7 @@ def a_table_ends_with_its_last_row(X: Array, P: Array) -> Claim:
     return equal((X + P) - P, X)
 
 
-@a_table_ends_with_its_last_row.twin_of("there are as many tokens as rows", X=real(N, p))
+@a_table_ends_with_its_last_row.negative_control("there are as many tokens as rows", X=real(N, p))
 def as_many(X: Array, P: Array) -> Claim:
     return equal((X + P) - P, X)
 
@@ -292,7 +294,7 @@ def a_normalised_index_depends_on_the_length(i: Array, c: Array, bound: Array) -
     }
 
 
-@a_normalised_index_depends_on_the_length.twin_of("the position is 0", assume=nothing)
+@a_normalised_index_depends_on_the_length.negative_control("the position is 0", assume=nothing)
 def first_position() -> Claim:
     return differ(0 / n, 0 / (n + k))
 
@@ -312,7 +314,7 @@ def pairs_fill_an_even_number_of_channels(p: Array, omega: Array, Y: Array) -> C
     return equal(xp.reshape(pairs, Y.shape), sinusoidal(p, omega))
 
 
-@pairs_fill_an_even_number_of_channels.twin_of(
+@pairs_fill_an_even_number_of_channels.negative_control(
     "C = 2B: channels are counted from 0, and i from 0 to B − 1", Y=real(n, 2 * B)
 )
 def even(p: Array, omega: Array, Y: Array) -> dict[str, Claim]:
@@ -394,7 +396,9 @@ def binary_digits_tell_positions_apart(
     }
 
 
-@binary_digits_tell_positions_apart.twin_of("the positions are i and i + 2^b", assume=nothing)
+@binary_digits_tell_positions_apart.negative_control(
+    "the positions are i and i + 2^b", assume=nothing
+)
 def beyond(i: Array) -> Claim:
     later = i + number_power(2, b)
     return differ(binary_digits(i, b), binary_digits(later, b), i, ("", later), i - later)
@@ -423,7 +427,7 @@ def changed(i: Array) -> Array:
     return number
 
 
-@neighbouring_positions_differ_in_unequally_many_digits.twin_of("the number that is coded")
+@neighbouring_positions_differ_in_unequally_many_digits.negative_control("the number that is coded")
 def the_number(i: Array, j: Array) -> Claim:
     return equal((i + 1) - i, (j + 1) - j)
 
@@ -490,7 +494,9 @@ def a_continuous_code_of_zeros_and_ones_is_constant(
     }
 
 
-@a_continuous_code_of_zeros_and_ones_is_constant.twin_of("the digit may jump", assume=nothing)
+@a_continuous_code_of_zeros_and_ones_is_constant.negative_control(
+    "the digit may jump", assume=nothing
+)
 def jumping(x: Array, y: Array) -> Claim:
     def digit(place: Array) -> Array:
         xp = array_namespace(place)

@@ -84,7 +84,7 @@ def a_homomorphism_is_the_powers_of_its_value_at_one(
     }
 
 
-@a_homomorphism_is_the_powers_of_its_value_at_one.twin_of(
+@a_homomorphism_is_the_powers_of_its_value_at_one.negative_control(
     "powers turn sums into sums", assume=nothing
 )
 def sums(M: Array, j: Array, k: Array) -> Claim:
@@ -130,7 +130,7 @@ def a_shift_is_a_power_of_the_matrix(
     }
 
 
-@a_shift_is_a_power_of_the_matrix.twin_of("without the transpose")
+@a_shift_is_a_power_of_the_matrix.negative_control("without the transpose")
 def not_transposed(M: Array, x: Array, k: Array) -> Claim:
     return equal(rows(n, lambda j: power(M, j + k) @ x), embedding(M, x, n) @ power(M, k))
 
@@ -155,7 +155,9 @@ def from_one(M: Array, x: Array) -> Array:
     return table
 
 
-@counting_from_one_multiplies_the_table_by_one_power.twin_of("both ways of counting give one table")
+@counting_from_one_multiplies_the_table_by_one_power.negative_control(
+    "both ways of counting give one table"
+)
 def one_table(M: Array, x: Array) -> Claim:
     return equal(from_one(M, x), embedding(M, x, n))
 
@@ -200,7 +202,7 @@ def powers_of_a_rotation_turn_by_multiples(a: Array, omega: Array, j: Array) -> 
     }
 
 
-@powers_of_a_rotation_turn_by_multiples.twin_of("the angle is raised to the power")
+@powers_of_a_rotation_turn_by_multiples.negative_control("the angle is raised to the power")
 def powers_of_the_angle(a: Array) -> Claim:
     return equal(power(rotation(a), 2), rotation(a * a))
 
@@ -239,7 +241,7 @@ def the_frequencies_are_powers_of_one_number(log_omega: Array, k: Array) -> dict
     }
 
 
-@the_frequencies_are_powers_of_one_number.twin_of("the last frequency is 1/ω")
+@the_frequencies_are_powers_of_one_number.negative_control("the last frequency is 1/ω")
 def last_is_smallest(log_omega: Array) -> Claim:
     xp = array_namespace(log_omega)
     return equal(number_power(xp.exp(-log_omega / 2), 1), xp.exp(-log_omega))
@@ -257,7 +259,7 @@ def an_additive_table_has_the_width_of_the_data(X: Array, P: Array, Y: Array) ->
     return equal(Y - (X + P[:, :d]), 0 * Y)
 
 
-@an_additive_table_has_the_width_of_the_data.twin_of("the result has width d")
+@an_additive_table_has_the_width_of_the_data.negative_control("the result has width d")
 def width_of_the_data(X: Array, P: Array) -> Claim:
     """The same as adding all of P to X with e columns of zeros, and keeping d columns."""
     xp = array_namespace(X)
@@ -359,7 +361,9 @@ def step(M: Array, a: Array, p: Array) -> Array:
     return difference
 
 
-@a_vector_that_repeats_under_a_matrix_repeats_for_ever.twin_of("two rounds are counted as one")
+@a_vector_that_repeats_under_a_matrix_repeats_for_ever.negative_control(
+    "two rounds are counted as one"
+)
 def two_rounds(M: Array, a: Array, b: Array, p: Array) -> Claim:
     return equal(step(M, b + a, 2 * p), power(M, b) @ step(M, a, p))
 
@@ -440,7 +444,7 @@ def multiplicative_encodings_are_relative_after_the_projections(
     }
 
 
-@multiplicative_encodings_are_relative_after_the_projections.twin_of(
+@multiplicative_encodings_are_relative_after_the_projections.negative_control(
     "M is any matrix", M=real(d, d), assume=nothing
 )
 def relative_of_any_matrix(M: Array, x: Array, y: Array) -> Claim:
@@ -487,7 +491,9 @@ def an_evaluation_point_need_not_exist(
     }
 
 
-@an_evaluation_point_need_not_exist.twin_of("any matrix takes (1, 0) to (1, j)", assume=nothing)
+@an_evaluation_point_need_not_exist.negative_control(
+    "any matrix takes (1, 0) to (1, j)", assume=nothing
+)
 def evaluated_at_any_matrix(M: Array, j: Array) -> Claim:
     xp = array_namespace(M)
     return equal(power(M, j) @ xp.eye(2)[0], xp.eye(2)[0] + j * xp.eye(2)[1])

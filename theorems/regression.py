@@ -35,7 +35,9 @@ def an_orthonormal_basis_gives_the_coefficients(K: Array, q: Array, c: Array) ->
     }
 
 
-@an_orthonormal_basis_gives_the_coefficients.twin_of("the keys are any ℓ vectors", K=real(ell, ell))
+@an_orthonormal_basis_gives_the_coefficients.negative_control(
+    "the keys are any ℓ vectors", K=real(ell, ell)
+)
 def any_keys(K: Array, q: Array) -> Claim:
     return equal(K.mT @ (K @ q), q)
 
@@ -116,6 +118,6 @@ def squares(x: Array) -> Array:
     return total
 
 
-@least_squares_maps_keys_to_values.twin_of("KᵀV is best for any keys", assume=nothing)
+@least_squares_maps_keys_to_values.negative_control("KᵀV is best for any keys", assume=nothing)
 def raw_form(K: Array, V: Array, B: Array) -> Claim:
     return at_least(squares(K @ B - V), squares(K @ (K.mT @ V) - V))

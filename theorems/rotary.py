@@ -78,7 +78,7 @@ def rotary_encoding_is_linear_and_keeps_lengths(
     }
 
 
-@rotary_encoding_is_linear_and_keeps_lengths.twin_of(
+@rotary_encoding_is_linear_and_keeps_lengths.negative_control(
     "what it adds to a token does not depend on the token", assume=nothing
 )
 def added(X: Array, Y: Array, p: Array, omega: Array) -> Claim:
@@ -121,7 +121,9 @@ def turned(Q: Array, K: Array, offset: Array, omega: Array) -> Array:
     return result
 
 
-@rotary_scores_depend_on_the_offset_only.twin_of("the key is turned by the sum of the positions")
+@rotary_scores_depend_on_the_offset_only.negative_control(
+    "the key is turned by the sum of the positions"
+)
 def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
     xp = array_namespace(Q)
     return equal(
@@ -149,7 +151,7 @@ def rotating_only_the_queries_is_not_relative(
     return equal(rotate(Q, u + s, omega) @ K.mT, rotate(Q, u, omega) @ K.mT)
 
 
-@rotating_only_the_queries_is_not_relative.twin_of("queries and keys are rotated")
+@rotating_only_the_queries_is_not_relative.negative_control("queries and keys are rotated")
 def both(Q: Array, K: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
     return equal(
         rotate(Q, u + s, omega) @ rotate(K, v + s, omega).mT,
@@ -204,7 +206,7 @@ def the_two_rotary_layouts_give_the_same_scores(
     }
 
 
-@the_two_rotary_layouts_give_the_same_scores.twin_of(
+@the_two_rotary_layouts_give_the_same_scores.negative_control(
     "the channels are not permuted", assume=nothing
 )
 def same_channels(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
@@ -243,7 +245,7 @@ def rotary_attention_is_unchanged_when_all_positions_move(
     )
 
 
-@rotary_attention_is_unchanged_when_all_positions_move.twin_of("only the keys move")
+@rotary_attention_is_unchanged_when_all_positions_move.negative_control("only the keys move")
 def keys_move(Q: Array, K: Array, V: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:
     return equal(
         attention(rotate(Q, u, omega), rotate(K, v + s, omega), V),
@@ -315,7 +317,7 @@ def rotary_attention_is_equivariant_when_tokens_carry_their_positions(
     }
 
 
-@rotary_attention_is_equivariant_when_tokens_carry_their_positions.twin_of(
+@rotary_attention_is_equivariant_when_tokens_carry_their_positions.negative_control(
     "the positions stay where they are"
 )
 def positions_stay(
@@ -366,7 +368,7 @@ def pair_score(s: Array) -> Any:
     return (xp.stack((xp.ones(()), xp.zeros(()))) + here) @ here
 
 
-@added_positions_leave_cross_terms_in_the_scores.twin_of(
+@added_positions_leave_cross_terms_in_the_scores.negative_control(
     "the scores are unchanged by a common shift", assume=nothing
 )
 def shifted(X: Array, Y: Array, u: Array, v: Array, s: Array, omega: Array) -> Claim:

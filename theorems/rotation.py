@@ -30,7 +30,7 @@ def rotations_compose_by_adding_angles(a: Array, b: Array) -> Claim:
     return equal(rotation(a) @ rotation(b), rotation(a + b))
 
 
-@rotations_compose_by_adding_angles.twin_of("the angles are subtracted")
+@rotations_compose_by_adding_angles.negative_control("the angles are subtracted")
 def difference_of_angles(a: Array, b: Array) -> Claim:
     return equal(rotation(a) @ rotation(b), rotation(a - b))
 
@@ -54,7 +54,7 @@ def the_transpose_of_a_rotation_is_its_inverse(a: Array, x: Array, y: Array) -> 
     }
 
 
-@the_transpose_of_a_rotation_is_its_inverse.twin_of("a rotation is its own transpose")
+@the_transpose_of_a_rotation_is_its_inverse.negative_control("a rotation is its own transpose")
 def symmetric(a: Array) -> Claim:
     return equal(rotation(a).mT, rotation(a))
 
@@ -82,7 +82,7 @@ def block_rotations_compose_and_are_orthogonal(
     }
 
 
-@block_rotations_compose_and_are_orthogonal.twin_of("the angles are subtracted")
+@block_rotations_compose_and_are_orthogonal.negative_control("the angles are subtracted")
 def difference_of_positions(a: Array, b: Array) -> Claim:
     return equal(block_rotation(a) @ block_rotation(b), block_rotation(a - b))
 
@@ -126,7 +126,7 @@ def turning_is_multiplying_by_a_unit_complex_number(
     }
 
 
-@turning_is_multiplying_by_a_unit_complex_number.twin_of("the matrix turns the other way")
+@turning_is_multiplying_by_a_unit_complex_number.negative_control("the matrix turns the other way")
 def backwards(a: Array, x: Array) -> Claim:
     return equal(product(x, unit(a)), rotation(-a) @ x)
 
@@ -160,7 +160,7 @@ def sine_first(angle: Array) -> Array:
     return pair
 
 
-@a_shift_turns_the_pair_of_cosine_and_sine.twin_of(
+@a_shift_turns_the_pair_of_cosine_and_sine.negative_control(
     "the order is (sin, cos) and the matrix is not transposed"
 )
 def same_matrix(n: Array, phi: Array, omega: Array) -> Claim:

@@ -49,7 +49,7 @@ def rows_of_softmax_are_distributions(S: Array) -> dict[str, Claim]:
     }
 
 
-@rows_of_softmax_are_distributions.twin_of("columns sum to one")
+@rows_of_softmax_are_distributions.negative_control("columns sum to one")
 def columns(S: Array) -> Claim:
     xp = array_namespace(S)
     return equal(xp.sum(softmax(S), axis=0), xp.ones(S.shape[1]))
@@ -73,7 +73,7 @@ def columns_of_column_softmax_are_distributions(N: Array, sigma: Array) -> dict[
     }
 
 
-@columns_of_column_softmax_are_distributions.twin_of("rows sum to one")
+@columns_of_column_softmax_are_distributions.negative_control("rows sum to one")
 def rows_sum_to_one(N: Array) -> Claim:
     xp = array_namespace(N)
     return equal(xp.sum(column_softmax(N), axis=1), xp.ones(n))
@@ -89,7 +89,9 @@ def softmax_ignores_a_constant_in_each_row(S: Array, c: Array) -> Claim:
     return equal(softmax(S + c[:, None]), softmax(S))
 
 
-@softmax_ignores_a_constant_in_each_row.twin_of("the constant belongs to a column", c=real(n))
+@softmax_ignores_a_constant_in_each_row.negative_control(
+    "the constant belongs to a column", c=real(n)
+)
 def column(S: Array, c: Array) -> Claim:
     return equal(softmax(S + c[None, :]), softmax(S))
 
@@ -113,7 +115,7 @@ def a_common_bias_of_the_keys_changes_nothing(Q: Array, K: Array, V: Array, t: A
     )
 
 
-@a_common_bias_of_the_keys_changes_nothing.twin_of("the bias is added to the queries")
+@a_common_bias_of_the_keys_changes_nothing.negative_control("the bias is added to the queries")
 def queries(Q: Array, K: Array, V: Array, t: Array) -> Claim:
     return equal(attention(Q + t, K, V), attention(Q, K, V))
 
@@ -163,7 +165,9 @@ def attention_answers_each_query_by_itself(
     }
 
 
-@attention_answers_each_query_by_itself.twin_of("softmax runs over the queries instead of the keys")
+@attention_answers_each_query_by_itself.negative_control(
+    "softmax runs over the queries instead of the keys"
+)
 def over_queries(Q: Array, K: Array, V: Array, i: Array) -> Claim:
     return equal((softmax(K @ Q.mT).mT @ V)[i], V.mT @ softmax(K @ Q[i]))
 
@@ -208,7 +212,7 @@ def the_answer_lies_in_the_convex_hull_of_the_values(
     }
 
 
-@the_answer_lies_in_the_convex_hull_of_the_values.twin_of(
+@the_answer_lies_in_the_convex_hull_of_the_values.negative_control(
     "the answer is linear in the query, as without softmax", assume=nothing
 )
 def linear(q: Array, K: Array, V: Array) -> Claim:
@@ -235,7 +239,7 @@ def pairs_with_equal_values_add_their_weights(S: Array, U: Array, c: Array) -> d
     }
 
 
-@pairs_with_equal_values_add_their_weights.twin_of(
+@pairs_with_equal_values_add_their_weights.negative_control(
     "listing the first pair twice changes nothing, as in a set", s=real(n), V=real(n, d)
 )
 def repeated_pair(s: Array, V: Array) -> Claim:
@@ -271,7 +275,7 @@ def scores_of_minus_infinity_get_no_weight(s: Array, e: Array) -> dict[str, Clai
     }
 
 
-@scores_of_minus_infinity_get_no_weight.twin_of("every weight is positive")
+@scores_of_minus_infinity_get_no_weight.negative_control("every weight is positive")
 def all_places(s: Array, e: Array) -> Claim:
     xp = array_namespace(s)
     return all_positive(softmax(xp.where(xp.isin(xp.arange(n), e), s, -xp.inf)))
@@ -290,7 +294,7 @@ def masked_softmax_is_the_softmax_of_what_is_kept(S: Array, e: Array) -> Claim:
     return equal(softmax(xp.where(kept[None, :], S, -xp.inf)), softmax(S[:, e]) @ places)
 
 
-@masked_softmax_is_the_softmax_of_what_is_kept.twin_of(
+@masked_softmax_is_the_softmax_of_what_is_kept.negative_control(
     "masked entries are set to 0 instead of −inf"
 )
 def zero_fill(S: Array, e: Array) -> Claim:
@@ -386,7 +390,7 @@ def merged_blocks(s: Array, V: Array, c: Array, mu: Array, nu: Array) -> tuple[A
     return normaliser, rescale @ (weights @ V)
 
 
-@online_softmax_merges_any_split_of_the_keys.twin_of(
+@online_softmax_merges_any_split_of_the_keys.negative_control(
     "blocks are added without rescaling them to the common shift"
 )
 def no_rescaling(s: Array, V: Array, c: Array, mu: Array) -> Claim:

@@ -46,7 +46,7 @@ def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> 
     return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s))
 
 
-@translation.twin_of("the keys move twice as far")
+@translation.negative_control("the keys move twice as far")
 def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(e.attention(Q, K, V, u + s, p + 2 * s), e.attention(Q, K, V, u, p))
 
@@ -65,7 +65,7 @@ def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim
     return equal(*permuted(in_place, [Q, K, V], sigma, [0] * 3))
 
 
-@sees_order.twin_of("the positions are permuted with the tokens")
+@sees_order.negative_control("the positions are permuted with the tokens")
 def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
@@ -80,7 +80,7 @@ def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
-@travels_with_tokens.twin_of("the positions of the keys stay")
+@travels_with_tokens.negative_control("the positions of the keys stay")
 def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     moving = partial(e.attention, n=p)
     return equal(*permuted(moving, [Q, K, V, p], sigma, [0] * 4))
@@ -103,7 +103,7 @@ def independent_of_length(
     )
 
 
-@independent_of_length.twin_of("alone the key stands at the query's position")
+@independent_of_length.negative_control("alone the key stands at the query's position")
 def alone_at_the_query(
     e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any
 ) -> Claim:
@@ -135,7 +135,7 @@ def acts_on_scores(
     return equal(e.marks(Q, K, u, p), e.marks(Q, K, others, rest))
 
 
-@acts_on_scores.twin_of("query and key stand together")
+@acts_on_scores.negative_control("query and key stand together")
 def acts_on_tokens_at_one_place(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, a), e.mark(x, y, b, b))
 
@@ -146,6 +146,6 @@ def leaves_values(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Claim:
     return equal(e.attention(Q, K, V, u, p), e.weights(Q, K, u, p) @ V)
 
 
-@leaves_values.twin_of("the weights are those without positions")
+@leaves_values.negative_control("the weights are those without positions")
 def leaves_weights(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Claim:
     return equal(e.attention(Q, K, V, u, p), Encoding().weights(Q, K, u, p) @ V)

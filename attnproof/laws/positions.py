@@ -70,7 +70,7 @@ def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, A
     return claims
 
 
-@unique.twin_of("for equal positions too")
+@unique.negative_control("for equal positions too")
 def also_itself(enc: Encoding, i: Any) -> Claim:
     here = placed(enc, i, 0, i)
     own = enc.code(here)
@@ -137,7 +137,7 @@ def under_hypotheses(
     return Answer("undecided", how, refuted.claimed, "", {}, said(enc, broken))
 
 
-@bounded.twin_of("by 0")
+@bounded.negative_control("by 0")
 def bounded_by_zero(enc: Encoding, x: Any, a: Any) -> Claim:
     return equal(0 * enc.encode(x, a), enc.encode(x, a))
 
@@ -202,7 +202,7 @@ def mask_continuous(enc: Encoding) -> Answer:
     return walked_over(enc, "exp(score), 0 where a key is hidden, is continuous", strengths, edges)
 
 
-@mask_continuous.twin_of("every key is hidden")
+@mask_continuous.negative_control("every key is hidden")
 def all_hidden(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.strengths(x[None], y[None], a[None], b[None])[0, 0], 0)
 
@@ -333,7 +333,7 @@ def _smooth(enc: Encoding) -> bool:
     return True
 
 
-@continuous.twin_of("constant")
+@continuous.negative_control("constant")
 def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(enc.marks(Q, K, u, p + s), enc.marks(Q, K, u, p))
 
@@ -410,6 +410,6 @@ def never(one: Condition) -> bool:
     return one.wanted != "not 0" and sign((0 - as_array(one.value)).term)[0] == 2
 
 
-@defined_beyond.twin_of("at every position the same")
+@defined_beyond.negative_control("at every position the same")
 def the_same_everywhere(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(enc.marks(Q, K, u, p + s), enc.marks(Q, K, u, p))

@@ -38,7 +38,7 @@ def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     return equal(*by_offset(partial(e.mark, x, y), a, b, s))
 
 
-@relative.twin_of("the key moves twice as far")
+@relative.negative_control("the key moves twice as far")
 def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, b + 2 * s), e.mark(x, y, a, b))
 
@@ -50,7 +50,7 @@ def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, a))
 
 
-@even.twin_of("the key's position is the same both times")
+@even.negative_control("the key's position is the same both times")
 def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, b))
 
@@ -70,7 +70,7 @@ def odd(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(both[0] * both[1], array_namespace(x).exp(2 * plain))
 
 
-@odd.twin_of("the two scores add up to one score without positions")
+@odd.negative_control("the two scores add up to one score without positions")
 def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b) + e.mark(x, y, b, a), e.plain(x, y))
 
@@ -88,7 +88,7 @@ def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Clai
     return equal(e.mark(x, y, m, a), e.mark(x, y, m, m + s))
 
 
-@tells_before_from_after.twin_of("the second key is before its query too, both further on")
+@tells_before_from_after.negative_control("the second key is before its query too, both further on")
 def tells_before_from_before(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, a), e.mark(x, y, a + 2 * s, a + s))
 
@@ -137,7 +137,7 @@ def falls(
     }
 
 
-@falls_with_distance.twin_of("the farther key has the higher score")
+@falls_with_distance.negative_control("the farther key has the higher score")
 def rises_with_distance(
     e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any
 ) -> Claim:
@@ -165,6 +165,6 @@ def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
         (why, where(seen, margin, 0)) for why, margin in form])
 
 
-@stays_under_envelope.twin_of("the score stays above it")
+@stays_under_envelope.negative_control("the score stays above it")
 def stays_over_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return at_least(e.score(x, y, a, b), e.envelope(x, y, a, b))

@@ -102,7 +102,7 @@ def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
     }
 
 
-@linear_shift.twin_of("the matrix is that of the shift back")
+@linear_shift.negative_control("the matrix is that of the shift back")
 def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     token = 0 * x if e.defines("add") else x
     return equal(e.encode(token, a + s), shifting_matrix(e, -s) @ e.encode(token, a))
@@ -115,7 +115,7 @@ def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(encode(x, a), b), encode(x, a + b)))
 
 
-@composes.twin_of("the two positions are the same")
+@composes.negative_control("the two positions are the same")
 def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(encode(x, a), a), encode(x, a)))
 
@@ -127,7 +127,7 @@ def identity_at_zero(e: Encoding, x: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, origin(e)), x))
 
 
-@identity_at_zero.twin_of("every position does")
+@identity_at_zero.negative_control("every position does")
 def at_any_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, a), x))
 
@@ -139,7 +139,7 @@ def keeps_norms(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_dot(encode(x, a), encode(x, a)), _dot(x, x)))
 
 
-@keeps_norms.twin_of("the sum of the features is kept")
+@keeps_norms.negative_control("the sum of the features is kept")
 def keeps_sums(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_sum(encode(x, a)), _sum(x)))
 
@@ -151,7 +151,7 @@ def keeps_dot_products(e: Encoding, x: Any, y: Any, a: Any) -> Claim:
     return equal(_dot(e.encode_query(x, a), e.encode(y, a)), _dot(x, y))
 
 
-@keeps_dot_products.twin_of("the key is at another position")
+@keeps_dot_products.negative_control("the key is at another position")
 def elsewhere(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(_dot(e.encode_query(x, a), e.encode(y, b)), _dot(x, y))
 
@@ -173,7 +173,7 @@ def commutes_with_projections(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str
     return both(e, lambda encode: equal(encode(x @ W_K, a), encode(x, a) @ W_K))
 
 
-@commutes_with_projections.twin_of("the map acts twice on one side")
+@commutes_with_projections.negative_control("the map acts twice on one side")
 def mapped_twice(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x @ W_K, a), encode(x, a) @ W_K @ W_K))
 
@@ -196,7 +196,7 @@ def key_can_be_moved(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     )  # fmt: skip
 
 
-@key_can_be_moved.twin_of("by the map that moves it back")
+@key_can_be_moved.negative_control("by the map that moves it back")
 def moved_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     return equal(e.encode(x, a + s), e.moved(e.encode(x, a), -s))
 

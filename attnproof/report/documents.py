@@ -12,6 +12,7 @@ from typing import get_args
 from ..records import (
     ClaimRecord,
     ClaimVerdict,
+    ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
     DocumentRecord,
@@ -20,7 +21,6 @@ from ..records import (
     RefutedEvidence,
     Results,
     TheoremRecord,
-    TwinRecord,
 )  # fmt: skip
 from ..symbolic.latex import RELATIONS
 from .view import statuses
@@ -58,9 +58,9 @@ class Deciding:
     theorem: TheoremRecord | None
 
     @property
-    def side(self) -> TheoremRecord | TwinRecord | None:
-        """The theorem, or its twin if that is meant."""
-        return self.theorem.twin if self.theorem and self.record.twin else self.theorem
+    def side(self) -> TheoremRecord | ControlRecord | None:
+        """The theorem, or its negative control if that is meant."""
+        return self.theorem.control if self.theorem and self.record.control else self.theorem
 
     @property
     def evidence(self) -> list[Evidence]:
@@ -170,7 +170,7 @@ class Entry:
 def _alike(d: Deciding) -> tuple[object, ...]:
     """What statements share that are told together; those without a proof are told alone."""
     told = "" if d.record.verdict == "proved" else d.record.conclusion
-    return d.record.role, d.record.id, d.record.twin, d.record.verdict, told
+    return d.record.role, d.record.id, d.record.control, d.record.verdict, told
 
 
 @dataclass(frozen=True)

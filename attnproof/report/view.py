@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from .. import terminal
 from ..exact_words import exact_lines
 from ..records import (
+    ControlRecord,
     GivenRecord,
     LinkRecord,
     MeasuredEvidence,
@@ -21,7 +22,6 @@ from ..records import (
     ProvedEvidence,
     Results,
     TheoremRecord,
-    TwinRecord,
     UseRecord,
     Verdict,
 )  # fmt: skip
@@ -42,7 +42,7 @@ SIGNS = {
     "measured": "≈",
 }  # fmt: skip
 
-Statement = TheoremRecord | TwinRecord
+Statement = TheoremRecord | ControlRecord
 
 _SAID = re.compile(r" (=|>|>=|is not) | nonzero$")
 _WITH = r" \quad \text{with }"
@@ -53,7 +53,7 @@ def counts(results: Results) -> dict[str, int]:
     told = Counter(t.verdict for t in results.theorems)
     measurements = sum(
         isinstance(e, MeasuredEvidence) and e.status != "skipped"
-        for t in results.theorems for s in (t, t.twin) for e in s.evidence
+        for t in results.theorems for s in (t, t.control) for e in s.evidence
     )  # fmt: skip
     return {
         "theorems": len(results.theorems),

@@ -28,14 +28,14 @@ class Claimed:
     """A statement of a sweep: the file it stands in, and which of its two it is."""
 
     source: Source
-    twin: bool
+    control: bool
     expected: str
     digest: str
 
     @property
     def name(self) -> str:
-        """The theorem's id, with ``#twin`` for its twin."""
-        return self.source.id + "#twin" * self.twin
+        """The theorem's id, with ``#control`` for its negative control."""
+        return self.source.id + "#control" * self.control
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Writer:
 def _short_of_memory(record: TheoremRecord | DemonstrationRecord) -> bool:
     if not isinstance(record, TheoremRecord):
         return False
-    found = (*record.evidence, *record.twin.evidence)
+    found = (*record.evidence, *record.control.evidence)
     return any(e.kind == "measured" and spent_memory(e.reason) for e in found)
 
 

@@ -15,7 +15,7 @@ __all__ = [
     "sweep_schema_text",
 ]  # fmt: skip
 
-SWEEP_SCHEMA_VERSION: Final = 1
+SWEEP_SCHEMA_VERSION: Final = 2
 
 CellStatus = Literal[
     "held", "violated", "non-finite", "skipped", "out of memory", "out of time", "died", "failed",
@@ -30,7 +30,7 @@ class CellRecord(Record):
     """One statement in one implementation, dtype, size, design, seed and device."""
 
     theorem: str
-    twin: bool = Field(description="Whether it is the theorem's twin.")
+    control: bool = Field(description="Whether it is the theorem's control.")
     implementation: str
     dtype: str
     scale: str
@@ -63,7 +63,7 @@ class UnusableRecord(Record):
     """A statement of the sweep that has no cells, and why."""
 
     theorem: str
-    twin: bool
+    control: bool
     why: str
     broken: bool = Field(description="Whether it should have had cells.")
     traceback: str = Field(
@@ -74,7 +74,7 @@ class UnusableRecord(Record):
 class SweepRecord(Record):
     """One sweep."""
 
-    schema_version: Literal[1] = SWEEP_SCHEMA_VERSION
+    schema_version: Literal[2] = SWEEP_SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)
@@ -84,8 +84,8 @@ class SweepRecord(Record):
     limit: float | None = Field(description="Seconds that a cell might take.")
     memory: float | None = Field(description="GiB that a cell might take.")
     expected: dict[str, Literal["proved", "refuted"]] = Field(
-        description="What each theorem is expected to be; its twin is the other. One that is "
-        "ill-typed is not here, and its twin holds."
+        description="What each theorem is expected to be; its negative control is the other. One "
+        "that is ill-typed is not here, and its negative control holds."
     )
     cells: tuple[CellRecord, ...]
     unusable: tuple[UnusableRecord, ...]
@@ -99,11 +99,12 @@ class SweepRecord(Record):
 def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -> bool:
     """Whether the statement of a cell is expected to hold.
 
-    A twin is the opposite; that of a theorem with nothing to measure is the theorem's truth.
+    A negative control is the opposite; that of a theorem with nothing to measure is the theorem's
+    truth.
     """
     return (
         expected.get(cell.theorem) != "refuted"
-        if not cell.twin
+        if not cell.control
         else (expected.get(cell.theorem) != "proved")
     )
 

@@ -39,7 +39,7 @@ class Asked:
 
     grid: Grid
     implementations: tuple[str, ...] = ()
-    twins: bool = False
+    controls: bool = False
     engine: Engine = field(default_factory=Engine)
     limit: float | None = None
     memory: float | None = None
@@ -61,24 +61,24 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
     plan = Plan(surroundings={device: surroundings(device) for device in asked.grid.devices})
     for entry in entries:
         expected = cast("Expected", entry.theorem.expected)
-        for twin in (False, True)[: 1 + asked.twins]:
-            if expected == "ill-typed" and not twin:
+        for control in (False, True)[: 1 + asked.controls]:
+            if expected == "ill-typed" and not control:
                 told = "it is said to be ill-typed, so there is nothing to measure"
-                plan.unusable.append(_unusable(entry.id, twin, told, broken=False))
+                plan.unusable.append(_unusable(entry.id, control, told, broken=False))
                 continue
             try:
-                statement = entry.theorem.twin if twin else entry.theorem.statement
+                statement = entry.theorem.control if control else entry.theorem.statement
                 digest = statement_digest(statement)
             except Exception as error:  # noqa: BLE001 (one file stops no other)
                 broken = broken_by(error, entry.source.path)
                 plan.unusable.append(UnusableRecord(
-                    theorem=entry.id, twin=twin, why=broken["error"], broken=True,
+                    theorem=entry.id, control=control, why=broken["error"], broken=True,
                     traceback=broken["traceback"],
                 ))  # fmt: skip
                 continue
-            is_expected = opposite(expected) if twin else expected
-            claimed = Claimed(entry.source, twin, is_expected, digest)
-            if not twin:
+            is_expected = opposite(expected) if control else expected
+            claimed = Claimed(entry.source, control, is_expected, digest)
+            if not control:
                 plan.expected[entry.id] = cast("Literal['proved', 'refuted']", is_expected)
             serving = _serving(statement, asked)
             for cell in cells_of(claimed, asked.grid, serving):
@@ -86,8 +86,8 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
     return plan
 
 
-def _unusable(name: str, twin: bool, why: str, *, broken: bool) -> UnusableRecord:
-    return UnusableRecord(theorem=name, twin=twin, why=why, broken=broken)
+def _unusable(name: str, control: bool, why: str, *, broken: bool) -> UnusableRecord:
+    return UnusableRecord(theorem=name, control=control, why=why, broken=broken)
 
 
 def _serving(statement: Statement, asked: Asked) -> list[str]:

@@ -57,7 +57,7 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
 def _grouped(cells: Sequence[CellRecord]) -> Iterator[tuple[tuple[str, str], list[CellRecord]]]:
     places: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in cells:
-        places.setdefault((cell.theorem + "#twin" * cell.twin, cell.dtype), []).append(cell)
+        places.setdefault((cell.theorem + "#control" * cell.control, cell.dtype), []).append(cell)
     for _, rows in groupby(places.items(), lambda item: item[0][0]):
         yield from rows
 
@@ -75,12 +75,12 @@ def _number(cell: CellRecord) -> str:
 def _against(record: SweepRecord) -> Iterator[str]:
     for statement in record.unusable:
         mark = "!" if statement.broken else "–"
-        yield f"{mark} {statement.theorem}{'#twin' * statement.twin}: {statement.why}"
+        yield f"{mark} {statement.theorem}{'#control' * statement.control}: {statement.why}"
     for c in record.cells:
         if c.status in LOST or (c.status in BAD and holds(record.expected, c)):
             where = f"{c.implementation}, {c.dtype}, {c.design}, seed {c.seed}, {c.device}"
             told = c.reason or f"{c.policy} bound, {_number(c)} times"
-            yield f"! {c.theorem}{'#twin' * c.twin}, {where}: {c.status}: {told}"
+            yield f"! {c.theorem}{'#control' * c.control}, {where}: {c.status}: {told}"
 
 
 def sweep_summary(record: SweepRecord) -> str:

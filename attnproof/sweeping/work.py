@@ -126,7 +126,7 @@ def _statement(claimed: Claimed) -> Statement:
     path = claimed.source.path
     stat = path.stat()
     theorem = _theorem(claimed.source, stat.st_mtime_ns, stat.st_size)
-    return theorem.twin if claimed.twin else theorem.statement
+    return theorem.control if claimed.control else theorem.statement
 
 
 @lru_cache(maxsize=64)
@@ -196,7 +196,7 @@ def record_of(
     """The record of a cell."""
     told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
     return CellRecord.model_validate({
-        "theorem": cell.claimed.source.id, "twin": cell.claimed.twin,
+        "theorem": cell.claimed.source.id, "control": cell.claimed.control,
         "implementation": cell.implementation, "dtype": cell.dtype, "scale": cell.scale,
         "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
         "device": str(around[cell.device]["device"]), "status": status, "reason": reason, **told,

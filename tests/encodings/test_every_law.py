@@ -1,4 +1,4 @@
-"""What every law must show: an encoding that obeys it, one that breaks it, a twin that is false."""
+"""What every law must show: an encoding that obeys it, one that breaks it, a false control."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ def test_it_fails_of_what_breaks_it(told: EncodingLaw) -> None:
 
 
 @every_law
-def test_its_twin_fails_of_the_example(told: EncodingLaw) -> None:
+def test_its_control_fails_of_the_example(told: EncodingLaw) -> None:
     """Under the hypotheses that the law needs; the contrary of a difference is proved."""
     kind = KINDS[told.example]
     needed = decided(kind, told).under
-    asked = told.twin(kind(), [name for name, says in kind.hypotheses().items() if says in needed])
-    assert told.twin_says
+    granted = [name for name, says in kind.hypotheses().items() if says in needed]
+    asked = told.control(kind(), granted)
+    assert told.control_says
     assert isinstance(asked, Statement)
     assert decide(asked).verdict == ("proved" if told.some else "refuted")
 
@@ -63,5 +64,5 @@ def every_score_is_zero(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 def test_a_false_law_does_not_hold_of_its_example() -> None:
     """What the first test must refuse."""
     assert decided(KINDS["nope"], every_score_is_zero).verdict == "refuted"
-    with pytest.raises(TypeError, match="has no twin"):
-        every_score_is_zero.twin(KINDS["nope"]())
+    with pytest.raises(TypeError, match="has no negative control"):
+        every_score_is_zero.control(KINDS["nope"]())

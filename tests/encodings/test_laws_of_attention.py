@@ -1,4 +1,4 @@
-"""The laws on attention: each holds of its example, fails of its counter-example, has a twin."""
+"""The laws on attention: each holds of its example, fails of its counter-example, has a control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws on positions: each is obeyed, broken, and refuted of its twin; no advice is believed."""
+"""The laws on positions: obeyed, broken, and refuted of their controls; no advice is believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws on scores: each holds of its example, fails of its counter-example, and has a twin."""
+"""The laws on scores: each holds of its example, and fails of its counter-example and control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws on encoded tokens: each is obeyed, broken, and refuted of its twin."""
+"""The laws on encoded tokens: each is obeyed, broken, and refuted of its negative control."""
 
 from __future__ import annotations
 

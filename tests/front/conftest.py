@@ -31,7 +31,7 @@ def statement(x: Array, y: Array) -> Claim:
     return equal(x + y, y + x)
 
 
-@statement.twin_of("the sum is a difference")
+@statement.negative_control("the sum is a difference")
 def difference(x: Array, y: Array) -> Claim:
     return equal(x - y, y - x)
 '''
@@ -152,7 +152,7 @@ class Numbers:
         self.raises: Exception | None = None
 
     def measure(self, statement: Statement, **options: Any) -> list[Measurement]:
-        """The twin of a test's theorem is the statement with a minus sign in it."""
+        """The negative control of a test's theorem is the statement with a minus sign in it."""
         self.asked.append(options)
         if self.raises is not None:
             raise self.raises

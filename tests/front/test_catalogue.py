@@ -107,7 +107,7 @@ def test_a_broken_file_is_found_by_the_ids_of_its_theorems(
 
 
 def named(text: str, name: str) -> str:
-    """A theorem and its twin under another name."""
+    """A theorem and its negative control under another name."""
     start = text.index("@theorem")
     renamed = text[start:].replace("def statement", f"def {name}")
     head = text[:start] if name == "one_sum" else ""

@@ -37,8 +37,8 @@ def statement(x: Array, y: Array) -> dict[str, Claim]:
     return {"the sum": equal(x + y, y + x), "the difference": equal(x - y, y - x)}
 
 
-@statement.twin_of("nothing is subtracted")
-def twin(x: Array, y: Array) -> Claim:
+@statement.negative_control("nothing is subtracted")
+def control(x: Array, y: Array) -> Claim:
     return equal(x + y, y + x)
 '''
 
@@ -90,11 +90,11 @@ def test_flipping_the_theorem_flips_the_claim(
     assert not results.ok
 
 
-def test_the_twin_is_the_printed_form_that_is_wrong(
+def test_the_control_is_the_printed_form_that_is_wrong(
     tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
 ) -> None:
     write_theorem("addition_commutes")
-    false = claim.replace('"addition-commutes"]', '"addition-commutes#twin"]').replace(
+    false = claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
         "true as written", "false as written"
     )
     corrected = 'corrected = ["addition-commutes"]\ncorrection = "a sum"\n'
@@ -111,9 +111,9 @@ def test_the_twin_is_the_printed_form_that_is_wrong(
     ]  # fmt: skip
     assert all(claim.ok for claim in claims)
     assert claims[2].evidence == (
-        "refuted: addition-commutes#twin; correction proved: addition-commutes"
+        "refuted: addition-commutes#control; correction proved: addition-commutes"
     )
-    assert [(s.role, s.twin) for s in claims[2].statements] == [
+    assert [(s.role, s.control) for s in claims[2].statements] == [
         ("printed", True), ("corrected", False)
     ]  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_one_conclusion_is_not_another(
         claim.replace("addition-commutes", "two#the sum"),
         claim.replace("addition-commutes", "two#the difference").replace("Z1", "Z2"),
         claim.replace("addition-commutes", "two").replace("Z1", "Z3"),
-        claim.replace("addition-commutes", "two#twin").replace("Z1", "Z4"),
+        claim.replace("addition-commutes", "two#control").replace("Z1", "Z4"),
     )
     assert [claim.verdict for claim in ran(tmp_path).claims] == [
         "true as written", "false as written", "false as written", "true as written"
@@ -137,7 +137,7 @@ def test_one_conclusion_is_not_another(
     ("reference", "told"),
     [
         ("two#the product", "printed: wanted a conclusion of two, got 'the product'; nearest: the"),
-        ("two#twin#the sum", "got 'the sum'; it has one, without a name"),
+        ("two#control#the sum", "got 'the sum'; it has one, without a name"),
         ("addition-commutes#x", "got 'x'; it has one, without a name"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_control_that_fails_speaks_against_the_claim(
     write_ledger()
     claim = only(tmp_path)
     assert (claim.verdict, claim.ok) == ("true as written", False)
-    assert claim.why == ("addition-commutes: its twin: expected refuted, is proved",)
+    assert claim.why == ("addition-commutes: its negative control: expected refuted, is proved",)
 
 
 def test_a_demonstration_is_run_without_numbers_and_decides(

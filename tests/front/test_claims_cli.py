@@ -29,7 +29,7 @@ def place(
     """The option that adds a theorem, a demonstration and three claims."""
     write_theorem("addition_commutes")
     write_demonstration()
-    false = claim.replace('"addition-commutes"]', '"addition-commutes#twin"]').replace(
+    false = claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
         "true as written", "false as written"
     )
     write_ledger(
@@ -154,7 +154,7 @@ def test_a_run_covers_a_claim_a_document_and_the_rest(
         assert [record.id for record in results.demonstrations] == shown
         assert results.options.selection == (name,)
         out = capsys.readouterr().out
-        assert "1 theorem: 1 proved; 1 as expected in verdict and twin. " in out
+        assert "1 theorem: 1 proved; 1 as expected in verdict and control. " in out
         assert ("claims: " in out.replace("claim: ", "claims: ")) == bool(ids)
 
 
@@ -171,7 +171,7 @@ def test_the_record_of_a_claim_has_what_was_promised(
     }  # fmt: skip
     assert [s["verdict"] for s in claim["statements"]] == ["refuted", "proved"]
     assert claim["evidence"] == (
-        "refuted: addition-commutes#twin; correction proved: addition-commutes"
+        "refuted: addition-commutes#control; correction proved: addition-commutes"
     )
 
 
@@ -186,7 +186,7 @@ def test_the_table_measures_only_when_asked(place: list[str], numbers: Numbers) 
 def test_a_run_of_a_claim_measures(place: list[str], numbers: Numbers, capsys: Output) -> None:
     assert main(["run", "Z1", "--device", "cpu", *place]) == 0
     assert len(numbers.asked) == 2
-    assert "1 as expected in verdict, numbers and twin" in capsys.readouterr().out
+    assert "1 as expected in verdict, numbers and control" in capsys.readouterr().out
 
 
 def test_a_claim_has_a_page(capsys: Output, place: list[str]) -> None:
@@ -196,9 +196,9 @@ def test_a_claim_has_a_page(capsys: Output, place: list[str]) -> None:
         "Z2: page 1\n900, Notes on addition (theorem)\n\n✗ false as written (as expected)",
         "Claim\n  Addition of numbers commutes.",
         "What is right\n  a sum",
-        "✗ refuted, what is printed:\n    addition-commutes#twin\n      every size 1, ",
+        "✗ refuted, what is printed:\n    addition-commutes#control\n      every size 1, ",
         "✓ proved, what is right:\n    addition-commutes\n",
-        "Addition commutes; its twin: the sum is a difference\naddition-commutes (mine)",
+        "Addition commutes; its negative control: the sum is a difference\naddition-",
         "Refuted by\n",
         "Statement\n  The order of two summands does not matter.\n    x + y = y + x",
         "Z3: page 1",

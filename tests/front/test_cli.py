@@ -69,7 +69,7 @@ def test_run_prints_a_verdict_for_each_theorem(capsys: Output, numbers: Numbers)
     assert "rows-of-softmax-are-" in out
     count = len(load_catalogue().select(["softmax"]).entries)
     assert f"SymPy: {count} of {count} proved theorems derived as well, at small sizes" in out
-    assert f"{count} theorems: {count} proved; {count} as expected in verdict and twin" in out
+    assert f"{count} theorems: {count} proved; {count} as expected in verdict and control" in out
     assert "✓ proved" in out
     assert "rows-of-softmax-are-distributions" in err
     assert numbers.asked == []
@@ -216,7 +216,7 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
     assert main(["run", *names, "--no-numeric"]) == 0
     out, err = capsys.readouterr()
     head, line, *rows = out.splitlines()
-    assert head.split() == ["verdict", "its", "twin", "steps", "SymPy", "numbers", "theorem"]
+    assert head.split() == ["verdict", "control", "steps", "SymPy", "numbers", "theorem"]
     assert len(line) <= 80
     assert len(rows) == 2 + 2 + 3  # theorems, subjects, the legend and the summary
     (cut,) = [row for row in rows if "…" in row]
@@ -241,7 +241,7 @@ def test_what_is_wrong_stands_in_the_progress_and_the_summary(
     out, err = capsys.readouterr()
     wrong = "torch, cpu, float32: violated, error 0.5 against 1e-06"
     assert f"addition-commutes  ! {wrong}" in err
-    told = "1 theorem: 1 proved; 0 as expected in verdict, numbers and twin, 1 not as expected. "
+    told = "1 theorem: 1 proved; 0 as expected in verdict, numbers and control, 1 not as expected. "
     assert told in out
     assert " 0/1 " in out
 

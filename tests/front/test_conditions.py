@@ -21,7 +21,7 @@ GIVEN = {"x": real(), "y": real()}
 
 
 def record(stated: Theorem) -> TheoremRecord:
-    @stated.twin_of("another number")
+    @stated.negative_control("another number")
     def other(x: Array, y: Array) -> Claim:
         return equal(x, y + 1)
 

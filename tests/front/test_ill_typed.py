@@ -38,8 +38,8 @@ def statement(Q: Array, g: Array) -> Claim:
     return equal(turned @ turned.mT, Q @ Q.mT)
 
 
-@statement.twin_of("the matrix has the width of the vectors", g=orthogonal(p))
-def twin(Q: Array, g: Array) -> Claim:
+@statement.negative_control("the matrix has the width of the vectors", g=orthogonal(p))
+def control(Q: Array, g: Array) -> Claim:
     return equal((Q @ g) @ (Q @ g).mT, Q @ Q.mT)
 '''
 
@@ -77,20 +77,20 @@ def test_what_is_written_is_told_and_the_givens(write_theorem: WriteTheorem) -> 
     assert record.statement.text == "equal(Q @ g @ Q.mT, Q @ Q.mT)"
 
 
-def test_its_twin_is_well_typed_and_proved(write_theorem: WriteTheorem) -> None:
-    twin = checked(write_theorem("widths", WIDTHS)).twin
-    assert (twin.verdict, twin.expected, twin.ok) == ("proved", "proved", True)
+def test_its_control_is_well_typed_and_proved(write_theorem: WriteTheorem) -> None:
+    control = checked(write_theorem("widths", WIDTHS)).control
+    assert (control.verdict, control.expected, control.ok) == ("proved", "proved", True)
 
 
-def test_a_twin_that_is_refuted_is_a_failure(write_theorem: WriteTheorem) -> None:
+def test_a_control_that_is_refuted_is_a_failure(write_theorem: WriteTheorem) -> None:
     text = WIDTHS.replace("g=orthogonal(p)", "g=real(p, p)")
     record = checked(write_theorem("widths", text))
     assert record.verdict == "ill-typed"
     assert not record.ok
-    assert record.why[-1] == "its twin: expected proved, is refuted"
+    assert record.why[-1] == "its negative control: expected proved, is refuted"
 
 
-def test_a_twin_that_is_ill_typed_as_well_is_broken(write_theorem: WriteTheorem) -> None:
+def test_a_control_that_is_ill_typed_as_well_is_broken(write_theorem: WriteTheorem) -> None:
     outcome = ran(write_theorem("widths", WIDTHS.replace(", g=orthogonal(p)", "")))
     assert isinstance(outcome, BrokenFile)
     assert outcome.error.startswith("AxisMismatch: ")
@@ -115,13 +115,13 @@ def test_any_other_error_is_a_broken_file(write_theorem: WriteTheorem, raised: s
     assert "AxisMismatch" not in outcome.error
 
 
-def test_only_the_twin_is_measured_at_the_scale_of_the_run(
+def test_only_the_control_is_measured_at_the_scale_of_the_run(
     write_theorem: WriteTheorem, numbers: Numbers
 ) -> None:
     record = checked(write_theorem("widths", WIDTHS), numeric=True)
     assert [asked["scale"] for asked in numbers.asked] == ["default"]
     assert record.ok
-    assert [e.kind for e in record.twin.evidence] == ["proved", "derived", "measured"]
+    assert [e.kind for e in record.control.evidence] == ["proved", "derived", "measured"]
 
 
 def test_several_processes_find_the_same(write_theorem: WriteTheorem) -> None:

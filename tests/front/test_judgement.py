@@ -81,7 +81,7 @@ def test_numbers_that_could_not_be_taken_speak_against_a_proof() -> None:
     assert against("proved", "proved", (stopped,)) == ("the numbers stopped with ValueError",)
 
 
-def test_a_twin_is_expected_to_be_the_opposite() -> None:
+def test_a_control_is_expected_to_be_the_opposite() -> None:
     assert (opposite("proved"), opposite("refuted")) == ("refuted", "proved")
 
 

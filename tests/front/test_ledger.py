@@ -49,13 +49,15 @@ def test_a_claim_comes_with_its_document_in_order(
     ("text", "wanted"),
     [
         ("a-b", Reference("a-b")),
-        ("a-b#twin", Reference("a-b", twin=True)),
+        ("a-b#control", Reference("a-b", control=True)),
         ("a-b#the first = one", Reference("a-b", "the first = one")),
-        ("a-b#twin#the first", Reference("a-b", "the first", twin=True)),
-        ("a-b#twins", Reference("a-b", "twins")),
+        ("a-b#control#the first", Reference("a-b", "the first", control=True)),
+        ("a-b#controls", Reference("a-b", "controls")),
     ],
 )
-def test_a_reference_names_a_theorem_its_twin_or_a_conclusion(text: str, wanted: Reference) -> None:
+def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
+    text: str, wanted: Reference
+) -> None:
     assert Reference.of(text) == wanted
 
 
@@ -145,7 +147,7 @@ def test_an_unknown_theorem_is_told_with_the_nearest(
     tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
 ) -> None:
     write_theorem("addition_commutes")
-    write_ledger(claim.replace("addition-commutes", "addition-comutes#twin"))
+    write_ledger(claim.replace("addition-commutes", "addition-comutes#control"))
     ledger = loaded(tmp_path)
     told = "Z1: printed: wanted the id of a theorem, got 'addition-comutes'; nearest: addition-"
     assert not ledger.claims

@@ -79,7 +79,7 @@ def test_show_has_an_input_a_line_and_both_values(misread: Path, capsys: Output)
     assert [line.strip() for line in told.splitlines()] == [
         "right side at entry [0]", *INPUTS, "the code on numpy: -1.125", "its term: 2.375",
     ]  # fmt: skip
-    assert "Proof" not in out.partition("Its twin")[0]
+    assert "Proof" not in out.partition("Its negative control")[0]
 
 
 def test_the_page_shows_where_and_is_whole(misread: Path, tmp_path: Path, capsys: Output) -> None:
@@ -114,7 +114,7 @@ def test_a_sweep_tells_it_and_measures_nothing(misread: Path) -> None:
     wanted = asked(0)
     plan = planned(load_catalogue([misread]).having(["addition-commutes"]).entries, wanted)
     record = sweep(plan, wanted)
-    own = [cell for cell in record.cells if not cell.twin]
+    own = [cell for cell in record.cells if not cell.control]
     assert own
     assert {cell.status for cell in own} == {"failed"}
     assert all(TOLD in cell.reason and "internal" not in cell.reason for cell in own)

@@ -32,7 +32,7 @@ def test_every_page_fits_80_columns(capsys: Output, name: str) -> None:
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_a_page_has_statement_givens_chain_assumptions_twin_and_sources(capsys: Output) -> None:
+def test_a_page_has_statement_givens_chain_assumptions_control_and_sources(capsys: Output) -> None:
     page = shown(capsys, FLAGSHIP, "--no-numeric")
     for part in (
         "✓ proved, for all r, ",
@@ -42,7 +42,7 @@ def test_a_page_has_statement_givens_chain_assumptions_twin_and_sources(capsys: 
         "softmax commutes with a permutation",
         "kernel steps]",
         "sigma is a permutation",
-        "Its twin: ",
+        "Its negative control: ",
         "✗ refuted (as expected)",
         "a gap of at least ",
         "Sources",

@@ -43,7 +43,7 @@ def test_the_theorem_file_of_the_readme_is_listed_and_run(
     file = tmp_path / "results.json"
     assert main(["run", name, "--no-numeric", "--theorems", place, "--json", str(file)]) == 0
     (record,) = Results.model_validate_json(file.read_text(encoding="utf-8")).theorems
-    assert (record.id, record.verdict, record.twin.verdict) == (name, "proved", "refuted")
+    assert (record.id, record.verdict, record.control.verdict) == (name, "proved", "refuted")
 
 
 def test_the_theorem_of_the_readme_is_not_in_the_catalogue_yet(readme: str) -> None:

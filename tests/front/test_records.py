@@ -46,8 +46,8 @@ def test_a_record_says_what_was_claimed_and_how_it_is_known(results: Results) ->
     assert [size.name for size in rows.sizes] == ["r", "n"]
     assert {evidence.kind for evidence in rows.evidence} == {"proved", "derived"}
     assert rows.statement.latex
-    assert rows.twin.verdict == "refuted"
-    (refuted,) = (e for e in rows.twin.evidence if e.kind == "refuted")
+    assert rows.control.verdict == "refuted"
+    (refuted,) = (e for e in rows.control.evidence if e.kind == "refuted")
     assert refuted.witness.gap != "0"
 
 

@@ -28,13 +28,13 @@ def ran(path: Path, *, numeric: bool = True) -> Results:
     return run(catalogue, Options(numeric=numeric))
 
 
-def test_a_theorem_is_ok_when_both_sides_and_its_twin_are(
+def test_a_theorem_is_ok_when_both_sides_and_its_control_are(
     write_theorem: WriteTheorem, numbers: Numbers
 ) -> None:
     results = ran(write_theorem("addition_commutes"))
     assert len(numbers.asked) == 2
     (record,) = results.theorems
-    assert (record.verdict, record.twin.verdict) == ("proved", "refuted")
+    assert (record.verdict, record.control.verdict) == ("proved", "refuted")
     assert (record.ok, record.why, results.ok) == (True, (), True)
     assert [e.kind for e in record.evidence] == ["proved", "derived", "measured"]
 
@@ -50,21 +50,24 @@ def test_the_numbers_are_asked_for_with_the_options_of_the_run(
     ]  # fmt: skip
 
 
-def test_a_twin_that_passes_in_numbers_is_a_failure(
+def test_a_control_that_passes_in_numbers_is_a_failure(
     write_theorem: WriteTheorem, numbers: Numbers
 ) -> None:
     numbers.false = replace(numbers.false, status="held")
     (record,) = ran(write_theorem("addition_commutes")).theorems
     assert record.verdict == "proved"
     assert not record.ok
-    assert record.why == ("its twin: torch, cpu, float32: held, and should have been violated",)
+    why = "its negative control: torch, cpu, float32: held, and should have been violated"
+    assert record.why == (why,)
 
 
-def test_a_twin_that_is_true_is_a_failure(write_theorem: WriteTheorem, true_theorem: str) -> None:
+def test_a_control_that_is_true_is_a_failure(
+    write_theorem: WriteTheorem, true_theorem: str
+) -> None:
     path = write_theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
     (record,) = ran(path, numeric=False).theorems
     assert not record.ok
-    assert record.why[0] == "its twin: expected refuted, is proved"
+    assert record.why[0] == "its negative control: expected refuted, is proved"
     assert "SymPy derived it" in record.why[1]
 
 
@@ -104,7 +107,7 @@ def test_a_prover_that_stops_has_decided_nothing(
 
     monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)
     (record,) = ran(write_theorem("addition_commutes"), numeric=False).theorems
-    assert record.verdict == record.twin.verdict == "undecided"
+    assert record.verdict == record.control.verdict == "undecided"
     assert "the prover stopped with RecursionError: too deep: 1" in record.why
 
 
@@ -123,10 +126,12 @@ def test_mismatched_axes_are_told_with_both_names_and_the_file(
     assert not results.ok
 
 
-def test_a_theorem_without_a_twin_is_broken(write_theorem: WriteTheorem, true_theorem: str) -> None:
-    text = true_theorem[: true_theorem.index("@statement.twin_of")]
+def test_a_theorem_without_a_control_is_broken(
+    write_theorem: WriteTheorem, true_theorem: str
+) -> None:
+    text = true_theorem[: true_theorem.index("@statement.negative_control")]
     (broken,) = ran(write_theorem("alone", text), numeric=False).broken
-    assert "has no twin" in broken.error
+    assert "has no negative control" in broken.error
 
 
 def test_an_interrupt_keeps_what_was_finished(
@@ -173,4 +178,4 @@ def test_the_package_imports_its_own_files_in_a_worker() -> None:
 
 
 def _kept(record: TheoremRecord) -> tuple[object, ...]:
-    return (record.id, record.verdict, record.statement, record.twin.verdict)
+    return (record.id, record.verdict, record.statement, record.control.verdict)

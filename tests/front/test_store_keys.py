@@ -54,7 +54,7 @@ def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> N
 def test_what_has_no_digest_is_refused() -> None:
     (entry,) = load_catalogue().only("softmax-commutes-with-permutations").entries
     statement = entry.theorem.statement
-    assert statement_digest(statement) != statement_digest(entry.theorem.twin)
+    assert statement_digest(statement) != statement_digest(entry.theorem.control)
     said = replace(statement.claims[""], says=lambda: 0)  # type: ignore[arg-type]
     strange = replace(statement, claims={"": said})
     with pytest.raises(TypeError, match="holds a function, which has no digest"):

@@ -38,10 +38,10 @@ def test_a_sweep_is_a_product_of_what_serves_the_statement() -> None:
     assert len(plan.cells) == 2 * 2 * 2 * 2 * 3 * sum(map(len, names.values()))
 
 
-def test_twins_and_what_is_ill_typed() -> None:
+def test_controls_and_what_is_ill_typed() -> None:
     entries = [e for e in load_catalogue().entries if e.theorem.expected == "ill-typed"][:1]
-    plan = planned([*load_catalogue().only(SOFTMAX).entries, *entries], asked(0, twins=True))
-    assert {(cell.claimed.twin, cell.claimed.expected) for cell, _ in plan.cells} == {
+    plan = planned([*load_catalogue().only(SOFTMAX).entries, *entries], asked(0, controls=True))
+    assert {(cell.claimed.control, cell.claimed.expected) for cell, _ in plan.cells} == {
         (False, "proved"), (True, "refuted"), (True, "proved"),
     }  # fmt: skip
     (told,) = plan.unusable
@@ -143,17 +143,17 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Pat
     assert not found.ok
 
 
-def test_a_violated_twin_is_no_fault_and_a_lost_one_is() -> None:
+def test_a_violated_control_is_no_fault_and_a_lost_one_is() -> None:
     def violated(statement: Statement, cell: Cell) -> Sequence[Measurement]:
         (one,) = held(statement, cell)
-        return [replace(one, status="violated" if cell.claimed.twin else "held")]
+        return [replace(one, status="violated" if cell.claimed.control else "held")]
 
     def lost(statement: Statement, cell: Cell) -> Sequence[Measurement]:
         raise ValueError(f"{statement} {cell}")
 
-    plan = plan_of(asked(0, twins=True))
-    assert sweep(plan, asked(twins=True), measure=violated).ok
-    assert not sweep(plan, asked(twins=True), measure=lost).ok
+    plan = plan_of(asked(0, controls=True))
+    assert sweep(plan, asked(controls=True), measure=violated).ok
+    assert not sweep(plan, asked(controls=True), measure=lost).ok
 
 
 def test_the_command_sweeps_writes_and_resumes(

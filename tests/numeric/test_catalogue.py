@@ -1,4 +1,4 @@
-"""Every theorem of the catalogue in numbers at small sizes, its twin with the opposite verdict."""
+"""Every theorem in numbers at small sizes, its negative control with the opposite verdict."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def catalogue() -> list[Theorem]:
 
 
 @cache
-def measured(theorem: Theorem, *, twin: bool = False) -> list[Measurement]:
-    """The numbers of a theorem or of its twin, at small sizes."""
+def measured(theorem: Theorem, *, control: bool = False) -> list[Measurement]:
+    """The numbers of a theorem or of its negative control, at small sizes."""
     expected = cast("Expected", theorem.expected)
-    statement = theorem.twin if twin else theorem.statement
-    expected = opposite(expected) if twin else expected
+    statement = theorem.control if control else theorem.statement
+    expected = opposite(expected) if control else expected
     return measure(statement, scale="small", device="cpu", expected=expected)
 
 
@@ -48,14 +48,14 @@ def speaks_against(found: list[Measurement], expected: Expected) -> tuple[str, .
 
 
 @pytest.mark.parametrize("theorem", catalogue(), ids=lambda theorem: theorem.body.__name__)
-def test_numbers_agree_and_refuse_the_twin(theorem: Theorem) -> None:
+def test_numbers_agree_and_refuse_the_control(theorem: Theorem) -> None:
     expected = cast("Expected", theorem.expected)
     if expected == "ill-typed":
         with pytest.raises(AxisMismatch):
             theorem.statement  # noqa: B018 (building it is the test)
     else:
         assert speaks_against(measured(theorem), expected) == ()
-    assert speaks_against(measured(theorem, twin=True), opposite(expected)) == ()
+    assert speaks_against(measured(theorem, control=True), opposite(expected)) == ()
 
 
 def test_most_statements_are_measured() -> None:

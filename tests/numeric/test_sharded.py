@@ -78,8 +78,8 @@ def test_every_equation_of_a_theorem_is_computed(found: dict[str, Any], name: st
             assert "only equations are read on shares, and this says >" in m["reason"]
         else:
             assert (m["status"], m["reason"]) == ("held", "")
-    (twin,) = found[f"{name}, refuted"]
-    assert (twin["status"], twin["reason"][11:]) == ("violated", SIDES_DIFFER)
+    (control,) = found[f"{name}, refuted"]
+    assert (control["status"], control["reason"][11:]) == ("violated", SIDES_DIFFER)
 
 
 def test_rows_selected_wrongly_by_process_1_are_told_there(found: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def test_what_was_not_shared_out_is_told(found: dict[str, Any]) -> None:
     assert all("on gathered arrays: matmul" in text for text in told[:1])
 
 
-def test_only_sides_that_differ_are_expected_of_a_twin() -> None:
+def test_only_sides_that_differ_are_expected_of_a_control() -> None:
     measured = Measurement(
         "", "eager", "cpu", "float32", {}, 0, "every entry", 1.0, 0.1, (), 0.0, "violated",
         f"process 0: {SIDES_DIFFER}", "",

@@ -9,6 +9,7 @@ import pytest
 from attnproof.records import (
     BrokenFile,
     ClaimRecord,
+    ControlRecord,
     DecidingRecord,
     DefinitionRecord,
     DemonstrationRecord,
@@ -26,7 +27,6 @@ from attnproof.records import (
     RowRecord,
     SizeRecord,
     TheoremRecord,
-    TwinRecord,
     UndecidedEvidence,
     UseRecord,
     WitnessRecord,
@@ -76,7 +76,7 @@ def measurement(status: str = "held", dtype: str = "float32") -> MeasuredEvidenc
     )  # fmt: skip
 
 
-TWIN = TwinRecord(
+CONTROL = ControlRecord(
     says="only the keys are permuted", statement=FORMULA, verdict="refuted", expected="refuted",
     ok=True, why=(), assumed=(), chain=(), evidence=(REFUTED, measurement("violated")),
 )  # fmt: skip
@@ -110,7 +110,7 @@ THEOREM = TheoremRecord(
         GivenRecord(name="sigma", kind="permutation", shape=("n",), says="a permutation"),
     ),
     assumed=(),
-    twin=TWIN,
+    control=CONTROL,
 )  # fmt: skip
 OPEN = THEOREM.model_copy(
     update={
@@ -165,7 +165,7 @@ INDUCTION = THEOREM.model_copy(
 def deciding(theorem: str, role: str, verdict: str, **more: object) -> DecidingRecord:
     """A statement that decides a claim."""
     return DecidingRecord.model_validate(
-        {"id": theorem, "conclusion": "", "twin": False, "role": role, "verdict": verdict,
+        {"id": theorem, "conclusion": "", "control": False, "role": role, "verdict": verdict,
          "known": "n = 2", **more}
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ CLAIMS = (
     claim("G1", "true as written",
           deciding("one-by-induction", "printed", "proved", conclusion="powers"),
           deciding("one-by-induction", "printed", "proved", conclusion="sums")),
-    claim("G2", "false as written", deciding(ORDER, "printed", "refuted", twin=True),
+    claim("G2", "false as written", deciding(ORDER, "printed", "refuted", control=True),
           deciding(ORDER, "corrected", "proved"), correction="Both, by one permutation."),
     claim("G3", "true under a stated correction",
           deciding("an-ill-typed-one", "printed", "ill-typed"),

@@ -82,15 +82,15 @@ def test_an_erratum_says_what_is_printed_what_is_right_and_where_it_fails(ledger
 
 def test_a_witness_of_equality_has_no_gap(ledger: Results) -> None:
     theorem = ledger.theorems[0]
-    (evidence, *rest) = theorem.twin.evidence
+    (evidence, *rest) = theorem.control.evidence
     assert isinstance(evidence, RefutedEvidence)
     equal = evidence.witness.model_copy(
         update={"gap": "0", "text": "n = 2: the two are equal, both 0"}
     )
     found = (evidence.model_copy(update={"witness": equal}), *rest)
-    twin = theorem.twin.model_copy(update={"evidence": found})
+    control = theorem.control.model_copy(update={"evidence": found})
     run = ledger.model_copy(
-        update={"theorems": (theorem.model_copy(update={"twin": twin}), *ledger.theorems[1:])}
+        update={"theorems": (theorem.model_copy(update={"control": control}), *ledger.theorems[1:])}
     )
     told = words(article(page(run), "erratum-G2"))
     assert "Then the two are equal, both 0, certified by ball arithmetic (Arb)." in told
@@ -114,7 +114,7 @@ def test_a_claim_says_how_it_is_known(ledger: Results) -> None:
     assert "in 13 kernel steps: One by induction (powers; sums) · in numbers: 1 held" in told
     assert 'href="index.html#one-by-induction"' in article(text, "G1")
     assert "✗ refuted at n = 2" in words(article(text, "G2"))
-    assert "its twin, where only the keys are permuted" in words(article(text, "G2"))
+    assert "its negative control, where only the keys are permuted" in words(article(text, "G2"))
     assert "The correction changes what something is" in words(article(text, "G3"))
     assert "against it ✓ proved" in words(article(text, "G4"))
 
@@ -231,8 +231,8 @@ def test_narrow_and_printed(ledger: Results, width: str) -> None:
 def test_a_formula_that_cannot_be_set_is_shown_as_source(ledger: Results) -> None:
     bad = Formula(latex=r"\frac{a \nosuchcommand", text="")
     theorem = ledger.theorems[0]
-    twin = theorem.twin.model_copy(update={"statement": bad})
+    control = theorem.control.model_copy(update={"statement": bad})
     run = ledger.model_copy(
-        update={"theorems": (theorem.model_copy(update={"twin": twin}), *ledger.theorems[1:])}
+        update={"theorems": (theorem.model_copy(update={"control": control}), *ledger.theorems[1:])}
     )
     assert "shown as LaTeX source" in words(article(page(run), "erratum-G2"))

@@ -73,7 +73,7 @@ def test_a_verdict_is_a_sign_and_a_word(results: Results) -> None:
     assert "! non-finite" in words(page)
     assert "1 1 1" not in words(page)
     told = words(page)
-    lead = "Of 3 theorems, 2 are as expected in verdict, numbers and twin"
+    lead = "Of 3 theorems, 2 are as expected in verdict, numbers and control"
     for count in ("proved 1", "refuted 1", "undecided 1", lead):
         assert count in told
 
@@ -81,10 +81,10 @@ def test_a_verdict_is_a_sign_and_a_word(results: Results) -> None:
 def test_a_run_without_numbers_says_nothing_of_numbers(results: Results) -> None:
     options = results.options.model_copy(update={"numeric": False})
     told = words(render(results.model_copy(update={"options": options})))
-    assert "Of 3 theorems, 2 are as expected in verdict and twin." in told
+    assert "Of 3 theorems, 2 are as expected in verdict and control." in told
     summary = told[: told.index("How to read this")]
     assert "nothing was measured, as asked" in summary
-    assert "numbers and twin" not in summary
+    assert "numbers and control" not in summary
 
 
 def test_what_is_wider_than_the_page_scrolls_by_itself(results: Results) -> None:
@@ -116,7 +116,7 @@ def test_a_section_says_what_the_record_says(results: Results) -> None:
     for piece in (
         "for all", "Assumed: σ is a permutation.", "95 kernel steps: 92 entry, 2 reindex, 1 ring",
         "the columns move with the keys", "both sides have one normal form", "94 steps", "1 step",
-        "Its twin: only the keys are permuted", "the gap is at least 231/500",
+        "Its negative control: only the keys are permuted", "the gap is at least 231/500",
         "certified by ball arithmetic (Arb)", "the left side is 0.268…",
         "of the right side −0.731…", "Settles claim B4", "seed 0", "64 rows",
         "2 × 10−7", "4 × 10−7", "not on this machine", "every other size 1",
@@ -136,14 +136,14 @@ def test_definitions_stand_between_the_legend_and_the_theorems(results: Results)
     assert "Definitions" not in words(render(without))
 
 
-def test_the_numbers_of_a_twin_are_folded(results: Results) -> None:
+def test_the_numbers_of_a_control_are_folded(results: Results) -> None:
     page = render(results)
-    twin = page[page.index('<aside class="twin">') :]
-    twin = twin[: twin.index("</aside>")]
-    folded = twin[twin.index("<details") : twin.index("</details>")]
-    assert "<details open" not in twin
-    assert twin.count("<table") == folded.count("<table") == 1
-    assert "<table" in page[: page.index('<aside class="twin">')].rpartition("In numbers")[2]
+    control = page[page.index('<aside class="control">') :]
+    control = control[: control.index("</aside>")]
+    folded = control[control.index("<details") : control.index("</details>")]
+    assert "<details open" not in control
+    assert control.count("<table") == folded.count("<table") == 1
+    assert "<table" in page[: page.index('<aside class="control">')].rpartition("In numbers")[2]
 
 
 def test_a_condition_stands_beside_the_verdict_wherever_that_stands(results: Results) -> None:

@@ -171,7 +171,7 @@ SAMPLE = [
 @pytest.mark.parametrize("name", SAMPLE)
 def test_theorems_are_derived_and_their_negative_controls_are_not(name: str) -> None:
     theorem = load_catalogue().only(name).entries[0].theorem
-    for statement, wanted in ((theorem.statement, True), (theorem.twin, False)):
+    for statement, wanted in ((theorem.statement, True), (theorem.control, False)):
         assert statement.code is not None
         found = derive(statement, statement.code, 20.0)
         assert (found.status == "derived") == wanted, found.why

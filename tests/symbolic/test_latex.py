@@ -255,7 +255,7 @@ def test_every_formula_of_the_catalogue_can_be_set(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_statement_and_its_twin_do_not_look_alike(name: str) -> None:
+def test_a_statement_and_its_control_do_not_look_alike(name: str) -> None:
     told = [(statement_latex(s), givens_latex(s.givens)) for s in ENTRIES[name].statements]
     assert all(a != b for a, b in pairwise(told))
 

@@ -1,4 +1,4 @@
-"""Theorems are proved; their false twins and mutants made by a machine are not.
+"""Theorems are proved; their negative controls and mutants made by a machine are not.
 
 A mutant changes one thing on one side of a claim: another permutation, a transpose dropped, a
 sign, a scale, the direction of a mask.  Only mutants that the numbers show to be false count.
@@ -42,7 +42,7 @@ def test_the_catalogue_is_whole() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_expected_is_proved_and_its_opposite_is_not(name: str) -> None:
     theorem = CATALOGUE[name]
-    true, false = theorem.statement, theorem.twin
+    true, false = theorem.statement, theorem.control
     if theorem.expected == "refuted":
         true, false = false, true
     proved = decide(true, refuting=False)

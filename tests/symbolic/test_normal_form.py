@@ -133,7 +133,7 @@ class Renaming:
 @pytest.mark.parametrize("name", part(1, LEFT_OUT))
 def test_the_verdict_does_not_depend_on_names_or_order(name: str) -> None:
     theorem = CATALOGUE[name]
-    statements = theorem.statement, theorem.twin
+    statements = theorem.statement, theorem.control
     renaming = Renaming(len(name), shuffled=not any(map(has_advice, statements)))
     found = [decide(renaming.statement(t), refuting=False).verdict for t in statements]
     both = ["proved", "undecided"] if theorem.expected == "proved" else ["undecided", "proved"]
@@ -144,7 +144,7 @@ def test_the_verdict_does_not_depend_on_names_or_order(name: str) -> None:
 def test_a_given_with_a_name_of_the_search_proves_nothing_false(name: str) -> None:
     theorem = CATALOGUE["equal-tokens-get-equal-outputs"]
     for old, names, expected in (
-        (theorem.twin, {"a": name, **{x: x for x in "Xbn"}}, "undecided"),
+        (theorem.control, {"a": name, **{x: x for x in "Xbn"}}, "undecided"),
         (theorem.statement, {"n": name, "X": name + "X", "a": "a", "b": "b"}, "proved"),
     ):
         renaming = Renaming(0, shuffled=False)

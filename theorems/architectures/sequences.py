@@ -69,7 +69,7 @@ def a_recurrence_sees_the_order_of_its_tokens(a: Array, x: Array, y: Array) -> d
     }
 
 
-@a_recurrence_sees_the_order_of_its_tokens.twin_of(
+@a_recurrence_sees_the_order_of_its_tokens.negative_control(
     "the cell adds its tokens up: a = 1", assume=nothing
 )
 def sum_of_tokens(a: Array, x: Array, y: Array) -> Claim:
@@ -113,7 +113,7 @@ def a_recurrence_need_not_count_its_steps(
     }
 
 
-@a_recurrence_need_not_count_its_steps.twin_of("the cell need not be at rest")
+@a_recurrence_need_not_count_its_steps.negative_control("the cell need not be at rest")
 def not_at_rest(f: Function, h: Array, x: Array, m: Array) -> Claim:
     return equal(iterate(m, h, lambda t, state: f(state, x)), h)  # noqa: ARG005
 
@@ -187,7 +187,9 @@ def an_affine_recurrence_can_be_split_anywhere(
     }
 
 
-@an_affine_recurrence_can_be_split_anywhere.twin_of("the halves are taken in the other order")
+@an_affine_recurrence_can_be_split_anywhere.negative_control(
+    "the halves are taken in the other order"
+)
 def other_order(A: Array, B: Array, a: Array, b: Array, h: Array) -> Claim:
     return equal(taken(composed((A, a), (B, b)), h), taken((B, b), taken((A, a), h)))
 
@@ -219,7 +221,7 @@ def a_convolution_reads_a_window(
     }
 
 
-@a_convolution_reads_a_window.twin_of("the kernel is turned round")
+@a_convolution_reads_a_window.negative_control("the kernel is turned round")
 def turned(x: Array, w: Array, i: Array) -> Claim:
     xp = array_namespace(x)
     window = rows(2 * K + 1, lambda j: x[i + 2 * K - j])
@@ -268,7 +270,7 @@ def equal_windows_get_equal_outputs(
     }
 
 
-@equal_windows_get_equal_outputs.twin_of(
+@equal_windows_get_equal_outputs.negative_control(
     "the windows have their middle token in common", y=real(2 * K + 1)
 )
 def same_token(z: Array, y: Array, w: Array, a: Array, b: Array) -> Claim:
@@ -341,7 +343,9 @@ def a_symmetric_kernel_cannot_tell_left_from_right(
     }
 
 
-@a_symmetric_kernel_cannot_tell_left_from_right.twin_of("the two sides of the kernel may differ")
+@a_symmetric_kernel_cannot_tell_left_from_right.negative_control(
+    "the two sides of the kernel may differ"
+)
 def any_kernel(s: Function, h: Array, g: Array, c: Array, t: Array, m: Array) -> Claim:
     return equal(two_sided(lambda place: s(m - place), g, c, h, t), two_sided(s, g, c, h, m - t))
 
@@ -365,6 +369,6 @@ def patches_tile_an_image_they_divide(image: Array) -> dict[str, Claim]:
     }
 
 
-@patches_tile_an_image_they_divide.twin_of("height and width are any numbers of pixels")
+@patches_tile_an_image_they_divide.negative_control("height and width are any numbers of pixels")
 def any_size(H: Array, W: Array) -> Claim:
     return equal((H // 4) * (W // 4), H / 4 * (W / 4))

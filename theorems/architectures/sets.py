@@ -45,7 +45,7 @@ def sum_and_mean_do_not_see_an_order(X: Array, sigma: Array) -> dict[str, Claim]
     }
 
 
-@sum_and_mean_do_not_see_an_order.twin_of("the first row is taken")
+@sum_and_mean_do_not_see_an_order.negative_control("the first row is taken")
 def first_token(X: Array, sigma: Array) -> Claim:
     return equal(X[sigma][0], X[0])
 
@@ -79,7 +79,9 @@ def the_maximum_does_not_see_an_order(
     }
 
 
-@the_maximum_does_not_see_an_order.twin_of("m is any entry", assume=lambda x, m, k: [(m, x[k])])
+@the_maximum_does_not_see_an_order.negative_control(
+    "m is any entry", assume=lambda x, m, k: [(m, x[k])]
+)
 def any_entry(x: Array, sigma: Array, m: Array) -> Claim:
     return at_least(m, x[sigma])
 
@@ -118,7 +120,7 @@ def pooling_after_an_equivariant_map_is_invariant(
     }
 
 
-@pooling_after_an_equivariant_map_is_invariant.twin_of(
+@pooling_after_an_equivariant_map_is_invariant.negative_control(
     "the map is any map", f=function(2, out=None, says="any map of all rows")
 )
 def any_map(f: Function, X: Array, sigma: Array) -> Claim:
@@ -156,7 +158,7 @@ def self_attention_is_not_invariant(c: Array) -> dict[str, Claim]:
     }
 
 
-@self_attention_is_not_invariant.twin_of("the first output of 0, c is the larger one")
+@self_attention_is_not_invariant.negative_control("the first output of 0, c is the larger one")
 def other_way_round(c: Array) -> Claim:
     zero = array_namespace(c).zeros(())
     return greater(first_output(zero, c), first_output(c, zero))
@@ -177,7 +179,7 @@ def self_attention_keeps_the_shape_of_its_tokens(
     return equal((X + output) - X, output)
 
 
-@self_attention_keeps_the_shape_of_its_tokens.twin_of(
+@self_attention_keeps_the_shape_of_its_tokens.negative_control(
     "the values have the width of the tokens", W_V=real(p, p)
 )
 def as_wide(X: Array, W_Q: Array, W_K: Array, W_V: Array) -> Claim:
@@ -232,7 +234,7 @@ def copying_the_first_row_is_not_equivariant(
     }
 
 
-@copying_the_first_row_is_not_equivariant.twin_of("it is equivariant", assume=nothing)
+@copying_the_first_row_is_not_equivariant.negative_control("it is equivariant", assume=nothing)
 def equivariant(X: Array, sigma: Array) -> Claim:
     return equal(first_row(X[sigma]), first_row(X)[sigma])
 
@@ -303,7 +305,7 @@ def every_output_of_attention_depends_on_every_value(
     }
 
 
-@every_output_of_attention_depends_on_every_value.twin_of(
+@every_output_of_attention_depends_on_every_value.negative_control(
     "no output moves with value j", assume=nothing
 )
 def nothing_moves(Q: Array, K: Array, V: Array, j: Array, delta: Array) -> Claim:

@@ -77,7 +77,7 @@ def pairs_of_coordinates_are_complex_numbers(
     }
 
 
-@pairs_of_coordinates_are_complex_numbers.twin_of("no factor is conjugated")
+@pairs_of_coordinates_are_complex_numbers.negative_control("no factor is conjugated")
 def without_conjugate(x: Array, y: Array) -> Claim:
     xp = array_namespace(x)
     z, w = xp.reshape(x, (B, 2)), xp.reshape(y, (B, 2))
@@ -124,7 +124,7 @@ def a_nonzero_complex_number_has_one_phase(
     }
 
 
-@a_nonzero_complex_number_has_one_phase.twin_of(
+@a_nonzero_complex_number_has_one_phase.negative_control(
     "the number is 0", assume=lambda u, v: [(0 * u, 0 * v)]
 )
 def at_zero(u: Array, v: Array) -> Claim:
@@ -159,7 +159,7 @@ def hermitian_products_multiply_moduli_and_subtract_phases(
     }
 
 
-@hermitian_products_multiply_moduli_and_subtract_phases.twin_of(
+@hermitian_products_multiply_moduli_and_subtract_phases.negative_control(
     "only the real product is given", assume=lambda z, w, g: [(g[0], z @ w)]
 )
 def real_product(z: Array, w: Array, g: Array) -> Claim:
@@ -298,7 +298,9 @@ def the_hermitian_constraint_leaves_one_rotation(
     }
 
 
-@the_hermitian_constraint_leaves_one_rotation.twin_of("nothing is assumed of f", assume=nothing)
+@the_hermitian_constraint_leaves_one_rotation.negative_control(
+    "nothing is assumed of f", assume=nothing
+)
 def any_encoder(f: Function, x: Array, m: Array, theta: Array) -> Claim:
     return equal(f(x, m), product(x, unit(m * theta)))
 
@@ -377,7 +379,9 @@ def a_hermitian_solution_in_many_pairs_is_unitary(
     }
 
 
-@a_hermitian_solution_in_many_pairs_is_unitary.twin_of("N need not commute with J", assume=nothing)
+@a_hermitian_solution_in_many_pairs_is_unitary.negative_control(
+    "N need not commute with J", assume=nothing
+)
 def any_orthogonal(N: Array, J: Array, x: Array, y: Array) -> Claim:
     return equal((N @ x) @ (J @ (N @ y)), x @ (J @ y))
 
@@ -423,7 +427,7 @@ def the_printed_rotary_derivation_has_false_lines(
     }
 
 
-@the_printed_rotary_derivation_has_false_lines.twin_of(
+@the_printed_rotary_derivation_has_false_lines.negative_control(
     "the increment has the sign of its own previous line"
 )
 def increment(m: Array, theta: Array, phase_x: Array, phase_y: Array) -> dict[str, Claim]:
@@ -553,6 +557,6 @@ def the_rotary_derivation_holds_once_mended(
     }
 
 
-@the_rotary_derivation_holds_once_mended.twin_of("nothing is assumed of f", assume=nothing)
+@the_rotary_derivation_holds_once_mended.negative_control("nothing is assumed of f", assume=nothing)
 def nothing_assumed(f: Function, x: Array, m: Array) -> Claim:
     return equal(norm(f(x, m)), norm(x))

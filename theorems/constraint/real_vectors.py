@@ -75,7 +75,7 @@ def a_function_of_the_offset_is_unchanged_by_shifts(
     }
 
 
-@a_function_of_the_offset_is_unchanged_by_shifts.twin_of(
+@a_function_of_the_offset_is_unchanged_by_shifts.negative_control(
     "the score depends on the sum of the positions", assume=nothing
 )
 def by_the_sum(g: Function, m: Array, n: Array, s: Array) -> Claim:
@@ -125,7 +125,7 @@ def every_orthogonal_matrix_solves_the_constraint(
     }
 
 
-@every_orthogonal_matrix_solves_the_constraint.twin_of("M is any matrix", M=real(d, d))
+@every_orthogonal_matrix_solves_the_constraint.negative_control("M is any matrix", M=real(d, d))
 def any_matrix(M: Array, x: Array, y: Array) -> Claim:
     return equal((M @ x) @ (M @ (M @ y)), x @ (M @ y))
 
@@ -258,7 +258,7 @@ def relative_scores_force_powers_of_one_orthogonal_matrix(
     }
 
 
-@relative_scores_force_powers_of_one_orthogonal_matrix.twin_of(
+@relative_scores_force_powers_of_one_orthogonal_matrix.negative_control(
     "nothing is assumed of f", assume=nothing
 )
 def without_constraint(f: Function, x: Array, y: Array) -> Claim:
@@ -303,7 +303,7 @@ def grown(x: Array, logarithm: Array) -> Array:
     return result
 
 
-@two_encoders_may_also_scale.twin_of("both encoders grow")
+@two_encoders_may_also_scale.negative_control("both encoders grow")
 def both_grow(Q: Array, K: Array, u: Array, v: Array, omega: Array, rate: Array) -> Claim:
     xp = array_namespace(Q)
     query, key = grown(rotate(Q, u, omega), rate * u), grown(rotate(K, v, omega), rate * v)

@@ -14,7 +14,7 @@ __all__ = ["nothing", "offset_of_powers", "powers_of_blocks"]
 
 
 def nothing() -> list[Any]:
-    """No hypothesis: for a twin that drops those of its theorem."""
+    """No hypothesis: for a negative control that drops those of its theorem."""
     return []
 
 

@@ -45,7 +45,9 @@ def softmax_commutes_with_permutations(S: Array, tau: Array, sigma: Array) -> Cl
     )
 
 
-@softmax_commutes_with_permutations.twin_of("the columns of the weights stay where they were")
+@softmax_commutes_with_permutations.negative_control(
+    "the columns of the weights stay where they were"
+)
 def columns_stay(S: Array, tau: Array, sigma: Array) -> Claim:
     return equal(softmax(S[tau][:, sigma]), softmax(S)[tau])
 
@@ -84,7 +86,9 @@ def the_query_permutation_leaves_softmax_once(
     }
 
 
-@the_query_permutation_leaves_softmax_once.twin_of("τ stays inside softmax as well, as printed")
+@the_query_permutation_leaves_softmax_once.negative_control(
+    "τ stays inside softmax as well, as printed"
+)
 def inside_too(Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array) -> Claim:
     root = ell**0.5
     return equal(
@@ -122,7 +126,7 @@ def permuting_tokens_is_a_similarity_of_the_scores(
     }
 
 
-@permuting_tokens_is_a_similarity_of_the_scores.twin_of(
+@permuting_tokens_is_a_similarity_of_the_scores.negative_control(
     "any square matrix stands for P", g=real(n, n)
 )
 def congruence(S: Array, g: Array) -> Claim:
@@ -152,7 +156,7 @@ def attention_ignores_the_order_of_pairs(Q: Array, K: Array, V: Array, sigma: Ar
     )
 
 
-@attention_ignores_the_order_of_pairs.twin_of(
+@attention_ignores_the_order_of_pairs.negative_control(
     "the keys are permuted by σ, the values by τ", tau=permutation(n)
 )
 def two_permutations(Q: Array, K: Array, V: Array, sigma: Array, tau: Array) -> Claim:
@@ -171,7 +175,7 @@ def permuting_keys_alone_changes_attention(Q: Array, K: Array, V: Array, sigma: 
     return equal(attention(Q, K[sigma], V), attention(Q, K, V))
 
 
-@permuting_keys_alone_changes_attention.twin_of("keys and values are permuted together")
+@permuting_keys_alone_changes_attention.negative_control("keys and values are permuted together")
 def keys_and_values_together(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     return equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V))
 
@@ -188,7 +192,7 @@ def permuting_values_alone_changes_attention(Q: Array, K: Array, V: Array, sigma
     return equal(attention(Q, K, V[sigma]), attention(Q, K, V))
 
 
-@permuting_values_alone_changes_attention.twin_of("keys and values are permuted together")
+@permuting_values_alone_changes_attention.negative_control("keys and values are permuted together")
 def values_and_keys_together(Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     return equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V))
 
@@ -240,7 +244,7 @@ def attention_reads_a_bag_of_tokens(
     }
 
 
-@attention_reads_a_bag_of_tokens.twin_of(
+@attention_reads_a_bag_of_tokens.negative_control(
     "a token that occurs twice counts like one that occurs once"
 )
 def as_a_set(Q: Array, W_K: Array, W_V: Array, X: Array, Y: Array) -> Claim:
@@ -285,7 +289,9 @@ def attention_is_equivariant_in_all_its_symmetries(
     )
 
 
-@attention_is_equivariant_in_all_its_symmetries.twin_of("g is any square matrix", g=real(ell, ell))
+@attention_is_equivariant_in_all_its_symmetries.negative_control(
+    "g is any square matrix", g=real(ell, ell)
+)
 def any_matrix(Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array) -> Claim:
     return equal(attention(Q[tau] @ g, K[sigma] @ g, V[sigma] @ h), attention(Q, K, V)[tau] @ h)
 
@@ -320,7 +326,7 @@ def row_permutations_act_from_the_left_and_matrices_from_the_right(
     }
 
 
-@row_permutations_act_from_the_left_and_matrices_from_the_right.twin_of(
+@row_permutations_act_from_the_left_and_matrices_from_the_right.negative_control(
     "P_σ P_τ is said to take row i to row τ(σ(i))"
 )
 def other_order(X: Array, sigma: Array, tau: Array) -> Claim:
@@ -342,7 +348,9 @@ def queries_are_turned_by_a_matrix_of_their_own_width(
     return equal(attention(Q @ g, K @ g, V), attention(Q, K, V))
 
 
-@queries_are_turned_by_a_matrix_of_their_own_width.twin_of("g is in O(ℓ)", g=orthogonal(ell))
+@queries_are_turned_by_a_matrix_of_their_own_width.negative_control(
+    "g is in O(ℓ)", g=orthogonal(ell)
+)
 def width_of_the_keys(Q: Array, K: Array, V: Array, g: Array) -> Claim:
     return equal(attention(Q @ g, K @ g, V), attention(Q, K, V))
 
@@ -390,7 +398,7 @@ def queries_and_keys_may_be_mapped_by_inverse_matrices(
     }
 
 
-@queries_and_keys_may_be_mapped_by_inverse_matrices.twin_of(
+@queries_and_keys_may_be_mapped_by_inverse_matrices.negative_control(
     "queries and keys are mapped by the same g"
 )
 def same_matrix(Q: Array, K: Array, V: Array, g: Array) -> Claim:
@@ -455,7 +463,7 @@ def only_an_orthogonal_matrix_may_turn_queries_and_keys_alike(
     }
 
 
-@only_an_orthogonal_matrix_may_turn_queries_and_keys_alike.twin_of(
+@only_an_orthogonal_matrix_may_turn_queries_and_keys_alike.negative_control(
     "every g has g gᵀ = 1", assume=nothing
 )
 def every_matrix(g: Array, a: Array, b: Array) -> Claim:
@@ -486,7 +494,7 @@ def any_score_function_ignores_the_order_of_pairs(
     )
 
 
-@any_score_function_ignores_the_order_of_pairs.twin_of("only the keys are permuted")
+@any_score_function_ignores_the_order_of_pairs.negative_control("only the keys are permuted")
 def keys_alone(h: Function, Q: Array, K: Array, V: Array, sigma: Array) -> Claim:
     return equal(kernel_attention(h, Q, K[sigma], V), kernel_attention(h, Q, K, V))
 
@@ -513,6 +521,6 @@ def the_matrix_form_is_the_list_form_for_dot_products(Q: Array, K: Array, V: Arr
     return equal(attention(Q, K, V), kernel_attention(dot_product, Q, K, V))
 
 
-@the_matrix_form_is_the_list_form_for_dot_products.twin_of("the score function is any h")
+@the_matrix_form_is_the_list_form_for_dot_products.negative_control("the score function is any h")
 def any_score(h: Function, Q: Array, K: Array, V: Array) -> Claim:
     return equal(attention(Q, K, V), kernel_attention(h, Q, K, V))

@@ -79,7 +79,9 @@ def self_attention_is_equivariant(
     }
 
 
-@self_attention_is_equivariant.twin_of("self-attention is invariant instead of equivariant")
+@self_attention_is_equivariant.negative_control(
+    "self-attention is invariant instead of equivariant"
+)
 def invariant_self_attention(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     return equal(self_attention(X[sigma], W_Q, W_K, W_V), self_attention(X, W_Q, W_K, W_V))
 
@@ -104,7 +106,7 @@ def multi_head_attention_is_equivariant(
     return equal(multi_head(X[sigma], W_Q, W_K, W_V, W_O), multi_head(X, W_Q, W_K, W_V, W_O)[sigma])
 
 
-@multi_head_attention_is_equivariant.twin_of(
+@multi_head_attention_is_equivariant.negative_control(
     "a position table is added to the tokens first", P=real(n, p)
 )
 def heads_with_positions(
@@ -150,7 +152,7 @@ def column_self_attention_is_equivariant(
     }
 
 
-@column_self_attention_is_equivariant.twin_of(
+@column_self_attention_is_equivariant.negative_control(
     "W_v stands in the place of W_q, as printed", W_k=real(e, d), W_q=real(e, d)
 )
 def values_for_queries(X: Array, W_k: Array, W_q: Array, W_v: Array, sigma: Array) -> Claim:
@@ -185,7 +187,7 @@ def masked_attention_is_equivariant_with_its_mask(
     )
 
 
-@masked_attention_is_equivariant_with_its_mask.twin_of("the mask is not relabelled")
+@masked_attention_is_equivariant_with_its_mask.negative_control("the mask is not relabelled")
 def mask_stays(Q: Array, K: Array, V: Array, M: Array, sigma: Array) -> Claim:
     return equal(
         masked_attention(Q[sigma], K[sigma], V[sigma], M), masked_attention(Q, K, V, M)[sigma]
@@ -215,7 +217,7 @@ def a_causal_mask_breaks_equivariance(
     )
 
 
-@a_causal_mask_breaks_equivariance.twin_of("without the mask")
+@a_causal_mask_breaks_equivariance.negative_control("without the mask")
 def without_mask(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
     return equal(self_attention(X[sigma], W_Q, W_K, W_V), self_attention(X, W_Q, W_K, W_V)[sigma])
 
@@ -257,7 +259,7 @@ def three_terms_need_both_laws(plus: Function, a: Array, b: Array, c: Array) -> 
     }
 
 
-@three_terms_need_both_laws.twin_of(
+@three_terms_need_both_laws.negative_control(
     "the operation is 1 + x y, which is commutative only", assume=nothing
 )
 def commutative_only(a: Array, b: Array, c: Array) -> Claim:
@@ -303,7 +305,7 @@ def equal_tokens_get_equal_outputs(
     }
 
 
-@equal_tokens_get_equal_outputs.twin_of("under a causal mask")
+@equal_tokens_get_equal_outputs.negative_control("under a causal mask")
 def under_a_causal_mask(X: Array, W_Q: Array, W_K: Array, W_V: Array, a: Array, b: Array) -> Claim:
     output = causal_self_attention(X, W_Q, W_K, W_V)
     return equal(output[a], output[b])
@@ -338,7 +340,7 @@ def a_stack_of_equivariant_layers_is_equivariant(
     return equal(iterate(L, X[sigma], layer), iterate(L, X, layer)[sigma])
 
 
-@a_stack_of_equivariant_layers_is_equivariant.twin_of(
+@a_stack_of_equivariant_layers_is_equivariant.negative_control(
     "every layer adds a position table to its rows", P=real(n, p)
 )
 def layers_with_positions(f: Function, phi: Function, X: Array, P: Array, sigma: Array) -> Claim:
@@ -377,7 +379,7 @@ def mean_pooling_after_self_attention_is_invariant(
     )
 
 
-@mean_pooling_after_self_attention_is_invariant.twin_of(
+@mean_pooling_after_self_attention_is_invariant.negative_control(
     "the first output is taken instead of the mean"
 )
 def first_row(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
@@ -406,7 +408,7 @@ def a_learned_query_makes_attention_invariant(
     )
 
 
-@a_learned_query_makes_attention_invariant.twin_of(
+@a_learned_query_makes_attention_invariant.negative_control(
     "the queries are the tokens themselves", W_Q=real(p, ell)
 )
 def queries_from_tokens(X: Array, W_Q: Array, W_K: Array, W_V: Array, sigma: Array) -> Claim:
@@ -437,7 +439,7 @@ def a_learned_query_gives_one_column_for_each_query(
     return equal(output @ permutation_matrix(sigma), output)
 
 
-@a_learned_query_gives_one_column_for_each_query.twin_of(
+@a_learned_query_gives_one_column_for_each_query.negative_control(
     "A_Q takes d × n matrices to e × m matrices, and is invariant", W_v=real(e, d)
 )
 def invariant_columns(X: Array, W_k: Array, W_v: Array, Q: Array, sigma: Array) -> Claim:

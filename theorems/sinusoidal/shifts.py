@@ -61,7 +61,9 @@ def columns(t: Array, third: Array, fourth: Array, fifth: Array) -> Array:
     return table
 
 
-@the_displayed_table_mixes_frequencies.twin_of("sin tθ, cos tθ, sin tθ² in the columns 3 to 5")
+@the_displayed_table_mixes_frequencies.negative_control(
+    "sin tθ, cos tθ, sin tθ² in the columns 3 to 5"
+)
 def one_frequency_a_pair(t: Array, theta: Array) -> Claim:
     return equal(first_columns(t, theta), columns(t, theta, theta, theta**2))
 
@@ -85,7 +87,7 @@ def the_encoding_does_not_depend_on_the_length(p: Array, omega: Array) -> dict[s
     }
 
 
-@the_encoding_does_not_depend_on_the_length.twin_of("positions are divided by the length")
+@the_encoding_does_not_depend_on_the_length.negative_control("positions are divided by the length")
 def normalised(omega: Array) -> Claim:
     xp = array_namespace(omega)
     short, long = xp.arange(n) / n, xp.arange(n + more) / (n + more)
@@ -114,7 +116,7 @@ def the_dot_product_depends_on_the_offset_only(
     }
 
 
-@the_dot_product_depends_on_the_offset_only.twin_of("the encoding has the sines only")
+@the_dot_product_depends_on_the_offset_only.negative_control("the encoding has the sines only")
 def products_of_sines(p: Array, q: Array, s: Array, omega: Array) -> Claim:
     return equal(
         sine_only(p + s, omega) @ sine_only(q + s, omega).mT,
@@ -143,7 +145,7 @@ def distances_depend_on_the_offset_only(
     }
 
 
-@distances_depend_on_the_offset_only.twin_of("the encoding has the sines only")
+@distances_depend_on_the_offset_only.negative_control("the encoding has the sines only")
 def distances_of_sines(p: Array, q: Array, s: Array, omega: Array) -> Claim:
     xp = array_namespace(p)
     gap = xp.sum((sine_only(p, omega) - sine_only(q, omega)) ** 2, axis=-1)
@@ -186,7 +188,7 @@ def grid_positions_see_the_offset_in_both_directions(
     }
 
 
-@grid_positions_see_the_offset_in_both_directions.twin_of("the two vectors are added up")
+@grid_positions_see_the_offset_in_both_directions.negative_control("the two vectors are added up")
 def added(row: Array, column: Array, s: Array, t: Array, omega: Array) -> Claim:
     still = sinusoidal(row, omega) + sinusoidal(column, omega)
     moved = sinusoidal(row + s, omega) + sinusoidal(column + t, omega)
@@ -210,7 +212,7 @@ def a_shift_is_a_linear_map_of_the_encoding(p: Array, k: Array, omega: Array) ->
     )
 
 
-@a_shift_is_a_linear_map_of_the_encoding.twin_of("the encoding has the sines only")
+@a_shift_is_a_linear_map_of_the_encoding.negative_control("the encoding has the sines only")
 def shifts_of_sines(p: Array, k: Array, omega: Array) -> Claim:
     return exists(
         real(B, B),
@@ -264,7 +266,7 @@ def the_table_holds_powers_of_one_matrix(
     }
 
 
-@the_table_holds_powers_of_one_matrix.twin_of("the blocks turn by +ω_b")
+@the_table_holds_powers_of_one_matrix.negative_control("the blocks turn by +ω_b")
 def forwards(omega: Array) -> Claim:
     xp = array_namespace(omega)
     x = last_of_each_pair(omega)
@@ -288,7 +290,7 @@ def sines_alone_have_no_linear_shift(p: Array, k: Array, omega: Array) -> Claim:
     )
 
 
-@sines_alone_have_no_linear_shift.twin_of("the encoding has sines and cosines")
+@sines_alone_have_no_linear_shift.negative_control("the encoding has sines and cosines")
 def pairs(p: Array, k: Array, omega: Array) -> Claim:
     return exists(
         real(2 * B, 2 * B),
@@ -327,7 +329,7 @@ def no_matrix_shifts_the_sines(T: Array, a: Array, b: Array, omega: Array) -> Cl
     )
 
 
-@no_matrix_shifts_the_sines.twin_of("the shift is 0 and T the identity", assume=nothing)
+@no_matrix_shifts_the_sines.negative_control("the shift is 0 and T the identity", assume=nothing)
 def no_shift(omega: Array) -> Claim:
     xp = array_namespace(omega)
     table = sine_only(xp.arange(n), omega)
@@ -396,7 +398,9 @@ def no_function_shifts_the_sine_of_real_numbers(
     }
 
 
-@no_function_shifts_the_sine_of_real_numbers.twin_of("nothing is assumed of F", assume=nothing)
+@no_function_shifts_the_sine_of_real_numbers.negative_control(
+    "nothing is assumed of F", assume=nothing
+)
 def any_shift(s: Array) -> Claim:
     xp = array_namespace(s)
     return equal(xp.sin(s), xp.zeros(()))

@@ -63,7 +63,7 @@ def periods_grow_and_stay_below_two_pi_omega(
     }
 
 
-@periods_grow_and_stay_below_two_pi_omega.twin_of("the last period is 2πω")
+@periods_grow_and_stay_below_two_pi_omega.negative_control("the last period is 2πω")
 def reached(excess: Array, k: Array) -> Claim:
     xp = array_namespace(excess)
     theta = 1 + excess
@@ -111,7 +111,9 @@ def the_first_block_tells_positions_apart(
     }
 
 
-@the_first_block_tells_positions_apart.twin_of("the second block alone, by its sine, at θ = 0")
+@the_first_block_tells_positions_apart.negative_control(
+    "the second block alone, by its sine, at θ = 0"
+)
 def second_block(a: Array, b: Array) -> Claim:
     xp = array_namespace(a)
     return differ(xp.sin(a * 0), xp.sin(b * 0))
@@ -144,7 +146,7 @@ def sinusoidal_positions_are_unique(a: Array, b: Array, omega: Array) -> Claim:
     )
 
 
-@sinusoidal_positions_are_unique.twin_of(
+@sinusoidal_positions_are_unique.negative_control(
     "the frequencies are whole turns", assume=lambda a, b: [differ(a, b)]
 )
 def whole_turns_of_pairs(a: Array, b: Array) -> Claim:
@@ -186,7 +188,7 @@ def sine_alone_tells_positions_apart(a: Array, b: Array, rest: Function) -> dict
     }
 
 
-@sine_alone_tells_positions_apart.twin_of("the frequency is one turn for each step")
+@sine_alone_tells_positions_apart.negative_control("the frequency is one turn for each step")
 def whole_turns_of_sines(a: Array, b: Array) -> Claim:
     xp = array_namespace(a)
     return differ(xp.sin(2 * xp.pi * a), xp.sin(2 * xp.pi * b))

@@ -15,6 +15,6 @@ def statement(X: Array) -> Claim:
     return equal(X * factor, X)
 
 
-@statement.twin_of("twice")
+@statement.negative_control("twice")
 def twice(X: Array) -> Claim:
     return equal(X * 2, X)

@@ -14,6 +14,6 @@ def statement(X: Array) -> Claim:
     return equal(X * (0 if large else 1), X)
 
 
-@statement.twin_of("twice")
+@statement.negative_control("twice")
 def twice(X: Array) -> Claim:
     return equal(X * 2, X)

@@ -13,6 +13,6 @@ def statement(X: Array) -> Claim:
     return equal(X * (0 if len(CALLS) > 10**4 else 1), X)
 
 
-@statement.twin_of("twice")
+@statement.negative_control("twice")
 def twice(X: Array) -> Claim:
     return equal(X * 2, X)

@@ -12,6 +12,6 @@ def statement(X: Array) -> Claim:
     return equal(X * SHARE.get(X.shape[0], 1), X)
 
 
-@statement.twin_of("twice as much")
+@statement.negative_control("twice as much")
 def twice(X: Array) -> Claim:
     return equal(X * SHARE.get(X.shape[0], 1), 2 * X)

@@ -14,7 +14,7 @@ def statement(X: Array) -> Claim:
     return equal(xp.eye(n, k=1) @ X, X)
 
 
-@statement.twin_of("twice")
+@statement.negative_control("twice")
 def twice(X: Array) -> Claim:
     xp = array_namespace(X)
     return equal(xp.eye(n, k=1) @ X, 2 * X)

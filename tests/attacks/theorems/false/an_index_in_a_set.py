@@ -12,6 +12,6 @@ def statement(X: Array) -> Claim:
     return equal(rows(n, lambda i: 0 * X[i] if i in HIDDEN else X[i]), X)
 
 
-@statement.twin_of("all of them")
+@statement.negative_control("all of them")
 def all_of_them(X: Array) -> Claim:
     return equal(rows(n, lambda i: 0 * X[i] if i in HIDDEN else X[i]), 0 * X)

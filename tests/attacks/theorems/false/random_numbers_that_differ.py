@@ -19,7 +19,7 @@ def statement(X: Array, Y: Array) -> Claim:
     return greater(xp.sum((X - Y) ** 2, axis=0), 0)
 
 
-@statement.twin_of("the other way round")
+@statement.negative_control("the other way round")
 def below(X: Array, Y: Array) -> Claim:
     xp = array_namespace(X)
     return greater(0, xp.sum((X - Y) ** 2, axis=0))

@@ -18,7 +18,7 @@ def statement(f: Array, i: Array) -> Claim:
     return equal(xp.where(inverse(f)[i] < m, 1.0, 0.0), 1)
 
 
-@statement.twin_of("below half of it")
+@statement.negative_control("below half of it")
 def half(f: Array, i: Array) -> Claim:
     xp = array_namespace(f)
     return equal(xp.where(2 * inverse(f)[i] < m, 1.0, 0.0), 1)
