@@ -13,9 +13,9 @@ from .card_records import (
     CellVerdict,
     EncodingRecord,
     LawRecord,
+    RequirementRecord,
     TableRecord,
-    WishRecord,
-)  # fmt: skip
+)
 from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
@@ -25,18 +25,35 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
-    "CELL_SIGNS", "WISH_SIGNS", "because", "card_page", "cell_style", "counted", "faults",
+    "CELL_SIGNS",
+    "REQUIREMENT_SIGNS",
+    "because",
+    "card_page",
+    "cell_style",
+    "counted",
+    "faults",
     "reasons",
-]  # fmt: skip
+]
 
 CELL_SIGNS = {
-    "proved": "✓", "refuted": "✗", "measured": "≈", "misread": "≠", "undecided": "?",
-    "does not apply": "·", "internal error": "!",
-}  # fmt: skip
-WISH_SIGNS = {"met": "✓", "not met": "✗", "open": "?"}
+    "proved": "✓",
+    "refuted": "✗",
+    "measured": "≈",
+    "misread": "≠",
+    "undecided": "?",
+    "does not apply": "·",
+    "internal error": "!",
+}
+REQUIREMENT_SIGNS = {"met": "✓", "not met": "✗", "open": "?"}
 CELL_STYLES = {
-    "✓": "green", "✗": "magenta", "≈": "cyan", "≠": "red", "?": "yellow", "·": "dim", "!": "red",
-}  # fmt: skip
+    "✓": "green",
+    "✗": "magenta",
+    "≈": "cyan",
+    "≠": "red",
+    "?": "yellow",
+    "·": "dim",
+    "!": "red",
+}
 FEW = 5  # laws that are named where the same error was raised
 LONG = 480  # characters of a reason or formula that is shown whole; the record has all of it
 
@@ -60,9 +77,13 @@ def card_page(record: TableRecord, width: int = 100) -> Group:
             continue  # told once, below
         for group, held in groupby(cells, lambda c: laws[c.law].group):
             parts += [Text(), Text(group, "bold"), _rows(list(held), laws, width)]
-        wishes = [w for w in record.wishes if w.encoding == encoding.id]
-        if wishes:
-            parts += [Text(), Text("what the documents wish", "bold"), _wishes(wishes, width)]
+        requirements = [w for w in record.requirements if w.encoding == encoding.id]
+        if requirements:
+            parts += [
+                Text(),
+                Text("what the documents require", "bold"),
+                _requirements(requirements, width),
+            ]
     parts += [Text(), *(Text(line, "red") for line in faults(record))]
     parts.append(Text(f"{counted(record)}. {record.seconds:.1f} s", "bold"))
     return Group(*parts)
@@ -110,22 +131,26 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
     return shown
 
 
-def _wishes(wishes: list[WishRecord], width: int) -> Table:
-    """One row a wish: sign, what is wished with the laws that settle it below, the document."""
+def _requirements(requirements: list[RequirementRecord], width: int) -> Table:
+    """One row a requirement: sign, what it says with the laws that settle it, the document."""
     from rich.text import Text
 
     shown = _grid(width)
-    for wish in wishes:
-        told = Text(wish.says)
-        told.append(f"\n{because(wish)}", "dim")
-        sign = Text(WISH_SIGNS[wish.verdict], CELL_STYLES[WISH_SIGNS[wish.verdict]])
-        shown.add_row(sign, told, Text(wish.document, "dim"))
+    for requirement in requirements:
+        told = Text(requirement.says)
+        told.append(f"\n{because(requirement)}", "dim")
+        sign = Text(
+            REQUIREMENT_SIGNS[requirement.verdict],
+            CELL_STYLES[REQUIREMENT_SIGNS[requirement.verdict]],
+        )
+        shown.add_row(sign, told, Text(requirement.document, "dim"))
     return shown
 
 
-def because(wish: WishRecord) -> str:
-    """Why a wish is met, not met or open: its laws, by id, with their verdicts."""
-    return f"{wish.verdict}: {', '.join(f'{law} {found}' for law, found in wish.because)}"
+def because(requirement: RequirementRecord) -> str:
+    """Why a requirement is met, not met or open: its laws, by id, with their verdicts."""
+    settled = ", ".join(f"{law} {found}" for law, found in requirement.because)
+    return f"{requirement.verdict}: {settled}"
 
 
 def _grid(width: int) -> Table:
@@ -155,9 +180,10 @@ def reasons(cell: CellRecord) -> Iterator[str]:
     elif cell.witness and cell.witness not in cell.why:
         yield cell.witness
     numbers = Counter(
-        f"{part.status} in {part.dtype}" for part in cell.evidence
+        f"{part.status} in {part.dtype}"
+        for part in cell.evidence
         if isinstance(part, MeasuredEvidence)
-    )  # fmt: skip
+    )
     if numbers:
         yield f"in numbers: {', '.join(f'{count} {told}' for told, count in numbers.items())}"
 

@@ -12,9 +12,15 @@ from .records import GivenRecord, LinkRecord
 from .verdict_line import Condition, verdict_line
 
 __all__ = [
-    "BrokenEncoding", "CellRecord", "CellVerdict", "EncodingRecord", "LawRecord", "TableRecord",
-    "WishRecord", "table_schema_text",
-]  # fmt: skip
+    "BrokenEncoding",
+    "CellRecord",
+    "CellVerdict",
+    "EncodingRecord",
+    "LawRecord",
+    "RequirementRecord",
+    "TableRecord",
+    "table_schema_text",
+]
 
 CellVerdict = Literal[
     "proved", "refuted", "measured", "misread", "undecided", "does not apply", "internal error"
@@ -86,8 +92,11 @@ class CellRecord(Record):
         if any(isinstance(part, RefutedEvidence | UndecidedEvidence) for part in self.evidence):
             proofs = []  # of parts of what was asked: they carry no verdict
         alone = len(proofs) == 1
-        readings = [Condition(told, "if", "" if alone else part.says)
-                    for part in proofs for told in part.readings]
+        readings = [
+            Condition(told, "if", "" if alone else part.says)
+            for part in proofs
+            for told in part.readings
+        ]
         places = [Condition(self.places, "for")] if self.places else []
         return (*places, *map(Condition, self.under), *readings)
 
@@ -97,8 +106,8 @@ class CellRecord(Record):
         return verdict_line(self.verdict, self.conditions)
 
 
-class WishRecord(Record):
-    """What a document wishes of an encoding, and whether the laws grant it."""
+class RequirementRecord(Record):
+    """What a document requires of an encoding, and whether the laws grant it."""
 
     encoding: str
     id: str
@@ -129,7 +138,7 @@ class TableRecord(Record):
     encodings: tuple[EncodingRecord, ...]
     laws: tuple[LawRecord, ...]
     cells: tuple[CellRecord, ...]
-    wishes: tuple[WishRecord, ...] = Field(
+    requirements: tuple[RequirementRecord, ...] = Field(
         default=(), description="Those whose laws are all in the table, encoding by encoding."
     )
     broken: tuple[BrokenEncoding, ...] = ()

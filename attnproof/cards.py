@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .card_records import CellRecord, EncodingRecord, TableRecord, WishRecord
+from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .encoding import Encoding
 from .registry import in_order, load_encodings, load_file
 from .shapes import require_shapes
@@ -62,9 +62,9 @@ class Card(_Shown):
         return self.record.encodings[0]
 
     @property
-    def wishes(self) -> tuple[WishRecord, ...]:
-        """What the documents wish of an encoding, and whether this one grants it."""
-        return self.record.wishes
+    def requirements(self) -> tuple[RequirementRecord, ...]:
+        """What the documents require of an encoding, and whether this one grants it."""
+        return self.record.requirements
 
     @property
     def cells(self) -> tuple[CellRecord, ...]:
@@ -120,7 +120,7 @@ def only(record: TableRecord, encoding: str) -> TableRecord:
     return record.model_copy(update={
         "encodings": tuple(e for e in record.encodings if e.id == encoding),
         "cells": cells,
-        "wishes": tuple(w for w in record.wishes if w.encoding == encoding),
+        "requirements": tuple(w for w in record.requirements if w.encoding == encoding),
         "broken": (),
         "unfinished": tuple(name for name in record.unfinished if name == encoding),
         "seconds": sum(c.seconds for c in cells),

@@ -48,11 +48,11 @@ def require_encoding(kind: Any) -> type[Encoding]:
 
 def require_numbers(kind: type[Encoding]) -> None:
     """Refuse an encoding with a parameter that has no number, and say which."""
-    missing = [name for name in kind.given if name not in kind.usual]
+    missing = [name for name in kind.given if name not in kind.defaults]
     if missing:
         raise NotAnEncoding(
-            f"{kind.__name__} has no number for {', '.join(missing)}; name it in `usual`, so that "
-            "the encoding can be drawn and measured"
+            f"{kind.__name__} has no number for {', '.join(missing)}; name it in `defaults`, so "
+            "that the encoding can be drawn and measured"
         )
 
 
@@ -83,7 +83,7 @@ def read_elsewhere(kind: type[Encoding]) -> None:
 def hooks_of(kind: type[Encoding]) -> Statement:
     """What each method of an encoding gives, as a statement to be read: value = value.
 
-    The sizes are any, the parameters of their kinds and not the usual ones, the positions any real
+    The sizes are any, the parameters of their kinds and not the defaults, the positions any real
     numbers, or any whole ones.
     """
     hypotheses = {name: _letters(kind, name) for name in kind.hypotheses()}

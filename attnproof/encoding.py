@@ -43,7 +43,7 @@ __all__ = ["FINAL", "HOOKS", "Encoding"]
 HOOKS = ("add", "turn", "query", "key", "relate", "bias", "sees", "value", "scores")
 FINAL = frozenset([
     "acts", "attention", "code", "declared", "defines", "encode", "encode_query", "hypotheses",
-    "id", "mark", "marks", "of_length", "plain", "score", "strengths", "usually", "weights",
+    "id", "mark", "marks", "of_length", "plain", "score", "strengths", "weights", "with_defaults",
 ])  # fmt: skip
 
 
@@ -78,7 +78,7 @@ class Encoding:
     """A position encoding; subclass it and write the methods where it acts.
 
     ``given`` declares the parameters; they are attributes of an instance.  An instance made
-    without them stands for every value: ``Rope()`` has any frequencies.  ``usual`` holds numbers
+    without them stands for every value: ``Rope()`` has any frequencies.  ``defaults`` holds numbers
     for drawings and measurements.  ``width`` is the number of features of a query or key,
     ``axes`` the number of coordinates of a position (0: a position is a number), and ``whole``
     says that it is defined for the positions 0, 1, 2, .. alone.  ``length`` names the parameter
@@ -102,9 +102,9 @@ class Encoding:
     whole: ClassVar[bool] = False
     length: ClassVar[str] = ""
     together: ClassVar[bool] = False
-    reach: ClassVar[int] = 0  # with its usual numbers, how many positions it has; 0: no end
+    reach: ClassVar[int] = 0  # with its default numbers, how many positions it has; 0: no end
     given: ClassVar[Mapping[str, Given]] = {}
-    usual: ClassVar[Mapping[str, Any]] = {}
+    defaults: ClassVar[Mapping[str, Any]] = {}
     obeys: ClassVar[tuple[str, ...]] = ()  # laws its author claims, for attnproof.testing
 
     def __init_subclass__(cls) -> None:
@@ -139,9 +139,9 @@ class Encoding:
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def usually(cls, width: int = 64) -> Self:
-        """The encoding with its usual numbers, for numpy; ``width`` where they leave it open."""
-        numbers = dict(cls.usual)
+    def with_defaults(cls, width: int = 64) -> Self:
+        """The encoding with its default numbers, for numpy; ``width`` where they leave it open."""
+        numbers = dict(cls.defaults)
         lengths = {}
         for name, value in numbers.items():
             axes, shape = cls.given[name].shape, np.shape(value)

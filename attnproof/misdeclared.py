@@ -26,6 +26,8 @@ NEAR = 0.8  # biass and relates are near, rotate and angles are not
 
 def misdeclared(cls: type, base: type, hooks: Collection[str]) -> str:
     """The first mistake in a subclass of ``base``, with what to write; empty if there is none."""
+    if "usual" in vars(cls):
+        return f"{cls.__name__}.usual is called defaults since 0.2; rename it"
     return next(_mistakes(cls, base, hooks), "")
 
 
@@ -44,30 +46,30 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
                 f"{cls.__name__}.{name} takes {inspect.signature(value)}, and is called as "
                 f"{name}({', '.join(wanted[1:])}); give it these parameters"
             )
-    if not isinstance(cls.given, Mapping) or not isinstance(cls.usual, Mapping):
-        yield f"{cls.__name__}: given and usual are dictionaries, by the names of the parameters"
+    if not isinstance(cls.given, Mapping) or not isinstance(cls.defaults, Mapping):
+        yield f"{cls.__name__}: given and defaults are dictionaries, by the names of the parameters"
     for name, given in cls.given.items():
         if not isinstance(given, Given):
             yield (
                 f"{cls.__name__}.given[{name!r}] is {given!r}; write what it may be, such as "
-                f"real() or positive(), and its number in usual"
+                f"real() or positive(), and its number in defaults"
             )
         if callable(getattr(base, name, None)) or name in READ:
             yield (
                 f"{cls.__name__} has a parameter {name!r}, which means something else in every "
                 "encoding; call it by another name"
             )
-    strange = sorted(set(cls.usual) - set(cls.given))
+    strange = sorted(set(cls.defaults) - set(cls.given))
     if strange:
         yield (
-            f"{cls.__name__}.usual has {strange[0]!r}, which is no parameter; "
+            f"{cls.__name__}.defaults has {strange[0]!r}, which is no parameter; "
             + (f"given declares {', '.join(cls.given)}" if cls.given else "declare it in given")
         )
-    for name in sorted(set(cls.usual) & set(cls.given)):
-        if cls.given[name].kind != "function" and not _is_finite(cls.usual[name]):
+    for name in sorted(set(cls.defaults) & set(cls.given)):
+        if cls.given[name].kind != "function" and not _is_finite(cls.defaults[name]):
             yield (
-                f"{cls.__name__}.usual[{name!r}] is {cls.usual[name]!r}; write a number, or a list "
-                "of numbers, none of them NaN or infinite"
+                f"{cls.__name__}.defaults[{name!r}] is {cls.defaults[name]!r}; write a number, or "
+                "a list of numbers, none of them NaN or infinite"
             )
     yield from _lengths(cls)
 

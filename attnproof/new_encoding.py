@@ -32,7 +32,7 @@ class {name}(Encoding):
     # (d,) = sizes("d", "features"); a query has d features, or those of `width`, say 2 * B.
     given = {{"strength": real()}}
     # Numbers for drawings and measurements; the proofs do not look at them.
-    usual = {{"strength": 0.01}}
+    defaults = {{"strength": 0.01}}
 
     # What it does, in plain array code, in one method or in several:
     #   add(p)               is added to the token at position p

@@ -53,10 +53,10 @@ def misshapen(kind: type[Encoding]) -> str:
 
 
 def _no_mask(kind: type[Encoding]) -> str:
-    """That ``sees`` gives a number, as seen with the usual numbers, where there are any."""
+    """That ``sees`` gives a number, as seen with the default numbers, where there are any."""
     place = np.zeros((1, 1) + (kind.axes,) * bool(kind.axes))
     try:
-        found = np.asarray(kind.usually(8).sees(place, place))
+        found = np.asarray(kind.with_defaults(8).sees(place, place))
     except (Exception, SystemExit):  # noqa: BLE001
         return ""
     if found.dtype == bool:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from . import __version__
-from .card_records import BrokenEncoding, CellRecord, EncodingRecord, TableRecord, WishRecord
+from .card_records import BrokenEncoding, CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .described import encoding_record, law_record, source_of
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
@@ -48,13 +48,24 @@ def cell(
             fault = InternalErrorEvidence(
                 says="", why=told, traceback=broken["traceback"], seconds=seconds
             )
-            return CellRecord(encoding=kind.id(), law=law.id, verdict=fault.kind, why=told,
-                              evidence=(fault,), seconds=seconds)  # fmt: skip
+            return CellRecord(
+                encoding=kind.id(),
+                law=law.id,
+                verdict=fault.kind,
+                why=told,
+                evidence=(fault,),
+                seconds=seconds,
+            )
         why = f"raised {told}"
         return CellRecord(
-            encoding=kind.id(), law=law.id, verdict="undecided", why=why, error=told,
-            evidence=(UndecidedEvidence(says="", why=why, seconds=seconds),), seconds=seconds,
-        )  # fmt: skip
+            encoding=kind.id(),
+            law=law.id,
+            verdict="undecided",
+            why=why,
+            error=told,
+            evidence=(UndecidedEvidence(says="", why=why, seconds=seconds),),
+            seconds=seconds,
+        )
     if not numeric:
         return found
     from .measuring import measured
@@ -77,10 +88,15 @@ def cell(
 
 
 def tabulate(
-    kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw], *,
-    broken: Iterable[BrokenEncoding] = (), jobs: int = 1, numeric: bool = False,
-    tell: Tell | None = None, limit: float = LIMIT,
-) -> TableRecord:  # fmt: skip
+    kinds: Sequence[type[Encoding]],
+    laws: Sequence[EncodingLaw],
+    *,
+    broken: Iterable[BrokenEncoding] = (),
+    jobs: int = 1,
+    numeric: bool = False,
+    tell: Tell | None = None,
+    limit: float = LIMIT,
+) -> TableRecord:
     """Decide every law of every encoding.
 
     ``tell`` hears of each outcome as it comes: what is broken, then the cells, encoding by
@@ -122,32 +138,36 @@ def tabulate(
         encodings=tuple(record for _, record in described),
         laws=tuple(law_record(law) for law in laws),
         cells=tuple(cells),
-        wishes=tuple(_wishes(whole, laws, cells)),
+        requirements=tuple(_requirements(whole, laws, cells)),
         broken=tuple(wrong),
         unfinished=tuple(n for n, k in counted.items() if k < len(laws) and n not in lost),
         seconds=perf_counter() - started,
     )
 
 
-def _wishes(
+def _requirements(
     encodings: Sequence[str], laws: Sequence[EncodingLaw], cells: Sequence[CellRecord]
-) -> Iterator[WishRecord]:
-    """What the documents wish, where all laws that it takes were asked."""
-    from .laws.wishes import WISHES, granted
+) -> Iterator[RequirementRecord]:
+    """What the documents require, where all laws that it takes were asked."""
+    from .laws.requirements import REQUIREMENTS, granted
 
     asked = {law.id for law in laws}
     for encoding in encodings:
         own = [c for c in cells if c.encoding == encoding]
         found = {c.law: c.verdict for c in own}
         under = {c.law: f" {', '.join(clauses(c.conditions))}" for c in own if c.conditions}
-        for wish in WISHES:
-            if asked.issuperset(law for law, _ in wish.laws):
-                known = granted(wish, found)
+        for requirement in REQUIREMENTS:
+            if asked.issuperset(law for law, _ in requirement.laws):
+                known = granted(requirement, found)
                 told = tuple((law, verdict + under.get(law, "")) for law, verdict in known.because)
-                yield WishRecord(
-                    encoding=encoding, id=wish.id, document=wish.document, says=wish.says,
-                    verdict=known.verdict, because=told,
-                )  # fmt: skip
+                yield RequirementRecord(
+                    encoding=encoding,
+                    id=requirement.id,
+                    document=requirement.document,
+                    says=requirement.says,
+                    verdict=known.verdict,
+                    because=told,
+                )
 
 
 @contextmanager
@@ -162,7 +182,10 @@ def few_collections() -> Iterator[None]:
 
 
 def _cells(
-    kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw], jobs: int, numeric: bool,
+    kinds: Sequence[type[Encoding]],
+    laws: Sequence[EncodingLaw],
+    jobs: int,
+    numeric: bool,
     limit: float,
 ) -> Iterator[Outcome]:
     """The outcomes, in order, as they come; in processes of their own, encoding by encoding."""

@@ -41,7 +41,7 @@ class Steep(Encoding):
     """A bias of degree 18 in the positions and the parameters."""
 
     given: ClassVar = {"first": real(), "second": real()}
-    usual: ClassVar = {"first": 1.0, "second": 1.0}
+    defaults: ClassVar = {"first": 1.0, "second": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         return (self.first * m - self.second * n) ** 18
@@ -51,7 +51,7 @@ class Nested(Encoding):
     """A bias of functions in functions."""
 
     given: ClassVar = {"slope": positive()}
-    usual: ClassVar = {"slope": 1.0}
+    defaults: ClassVar = {"slope": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         xp, found = array_namespace(m), (m - n) * self.slope
@@ -64,7 +64,7 @@ class Gated(Encoding):
     """A bias of many pieces."""
 
     given: ClassVar = {"slope": real()}
-    usual: ClassVar = {"slope": 1.0}
+    defaults: ClassVar = {"slope": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         xp, found = array_namespace(m), 0 * m * n
@@ -77,7 +77,7 @@ class Added(Encoding):
     """A high power of a position in each channel, scaled."""
 
     given: ClassVar = {"slope": real(), "start": natural()}
-    usual: ClassVar = {"slope": 1.0, "start": 1}
+    defaults: ClassVar = {"slope": 1.0, "start": 1}
 
     def add(self, p: Any) -> Any:
         xp = array_namespace(p)

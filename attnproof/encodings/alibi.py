@@ -19,7 +19,7 @@ class Alibi(Encoding):
     title = "ALiBi"
     source = ("Press, Smith and Lewis 2022, section 3",)
     given = {"slope": real()}
-    usual = {"slope": 2.0**-4}
+    defaults = {"slope": 2.0**-4}
 
     def bias(self, m: Any, n: Any) -> Any:
         return -self.slope * array_namespace(m).abs(m - n)

@@ -20,7 +20,7 @@ class AlibiByPlace(Encoding):
     source = ("the code of Press, Smith and Lewis 2022, which numbers the keys with arange",)
     together = True
     given = {"slope": real()}
-    usual = {"slope": 2.0**-4}
+    defaults = {"slope": 2.0**-4}
 
     def scores(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
         del m, n

@@ -20,7 +20,7 @@ class AlibiKeyBias(Encoding):
     title = "ALiBi, on keys"
     source = ("the code of Press, Smith and Lewis 2022, and of BLOOM: build_alibi_tensor",)
     given = {"slope": real()}
-    usual = {"slope": 2.0**-4}
+    defaults = {"slope": 2.0**-4}
 
     def bias(self, m: Any, n: Any) -> Any:
         return self.slope * n

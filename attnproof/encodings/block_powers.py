@@ -25,7 +25,7 @@ class BlockPowers(Encoding):
     width = 2 * B
     whole = True
     given = {"theta": real()}
-    usual = {"theta": 10_000.0 ** (-1 / 32)}
+    defaults = {"theta": 10_000.0 ** (-1 / 32)}
 
     def angles(self, p: Any) -> Any:
         """j θ^b in block b, where M^j turns by as much the other way."""

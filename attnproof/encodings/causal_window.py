@@ -16,7 +16,7 @@ class CausalWindow(Encoding):
         "Beltagy, Peters and Cohan 2020, Longformer, section 3.1, half of the window on each side",
     )
     given = {"w": real()}
-    usual = {"w": 16.0}
+    defaults = {"w": 16.0}
 
     def sees(self, m: Any, n: Any) -> Any:
         return (n <= m) & (m - n < self.w)

@@ -26,7 +26,7 @@ class Cope(Encoding):
     together = True
     source = ("Golovneva et al. 2024, Contextual Position Encoding, and its listing",)
     given = {"E": real(T, d)}
-    usual = {"E": np.random.default_rng(0).normal(size=(64, 64)) / 8}
+    defaults = {"E": np.random.default_rng(0).normal(size=(64, 64)) / 8}
 
     def counted(self, product: Any, m: Any, n: Any) -> Any:
         """The positions (r, c) of the keys at n for the queries at m, from q·k / √d."""

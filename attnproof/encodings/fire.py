@@ -19,7 +19,7 @@ class Fire(Encoding):
     title = "FIRE"
     source = ("Li et al. 2024, Functional Interpolation for Relative Positions; causal",)
     given = {"f": function(0), "gamma": positive(), "L": positive()}
-    usual = {"f": lambda share: -4.0 * share, "gamma": 0.1, "L": 512.0}
+    defaults = {"f": lambda share: -4.0 * share, "gamma": 0.1, "L": 512.0}
 
     def psi(self, x: Any) -> Any:
         return array_namespace(x).log(self.gamma * x + 1)

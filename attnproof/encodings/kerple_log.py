@@ -15,7 +15,7 @@ class KerpleLog(Encoding):
     title = "KERPLE, logarithmic"
     source = ("Chi et al. 2022, KERPLE: the logarithmic variant",)
     given = {"r_1": real(), "r_2": nonnegative()}
-    usual = {"r_1": 1.0, "r_2": 1.0}
+    defaults = {"r_1": 1.0, "r_2": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         xp = array_namespace(m)

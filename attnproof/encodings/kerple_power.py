@@ -16,7 +16,7 @@ class KerplePower(Encoding):
     title = "KERPLE, power"
     source = ("Chi et al. 2022, KERPLE: the power variant",)
     given = {"r_1": real(), "r_2": positive()}
-    usual = {"r_1": 0.1, "r_2": 0.5}
+    defaults = {"r_1": 0.1, "r_2": 0.5}
 
     def bias(self, m: Any, n: Any) -> Any:
         return -self.r_1 * real_power(array_namespace(m).abs(m - n), self.r_2)

@@ -32,7 +32,7 @@ class LearnedTable(Encoding):
     width = d
     whole = True
     given = {"table": function(0, out=(d,), says="a vector for each position")}
-    usual = {"table": _row}
+    defaults = {"table": _row}
     reach = len(_ROWS)
 
     def add(self, p: Any) -> Any:

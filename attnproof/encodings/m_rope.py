@@ -25,7 +25,7 @@ class MRope(Encoding):
     width = 2 * B
     axes = 3
     given = {"omega": frequencies(B), "axis": index_map(B, 3)}
-    usual = {
+    defaults = {
         "omega": 1_000_000.0 ** (-np.arange(64) / 64),
         "axis": np.repeat([0, 1, 2], [16, 24, 24]),
     }

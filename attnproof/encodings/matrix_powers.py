@@ -27,7 +27,7 @@ class MatrixPowers(Encoding):
     width = d
     whole = True
     given = {"M": real(d, d), "start": real(d)}
-    usual = {
+    defaults = {
         "M": block_rotation(-(10_000.0 ** (-np.arange(32) / 32))),
         "start": np.tile([0.0, 1.0], 32),
     }

@@ -36,7 +36,7 @@ class Multiplicative(Encoding):
     width = d
     whole = True
     given = {"M": real(d, d)}
-    usual = {"M": block_rotation(10_000.0 ** (-np.arange(32) / 32))}
+    defaults = {"M": block_rotation(10_000.0 ** (-np.arange(32) / 32))}
 
     def turn(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)

@@ -20,7 +20,7 @@ class NormalisedIndex(Encoding):
     title = "normalised index"
     source = ("document 004, min-max normalisation",)
     given = {"last": positive()}
-    usual = {"last": 511.0}
+    defaults = {"last": 511.0}
     length = "last"
 
     def add(self, p: Any) -> Any:

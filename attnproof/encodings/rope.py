@@ -23,7 +23,7 @@ class Rope(Encoding):
     source: ClassVar[tuple[str, ...]] = ("Su et al. 2021, RoFormer, eq. 14, 15 and 34",)
     width = 2 * B
     given = {"omega": frequencies(B)}
-    usual = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
+    defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
 
     def frequencies(self) -> Any:
         """The frequencies with which the pairs turn: (B,)."""

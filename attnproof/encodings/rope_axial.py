@@ -26,7 +26,7 @@ class RopeAxial(Encoding):
     width = 2 * B + 2 * C
     axes = 2
     given = {"omega": frequencies(B), "nu": frequencies(C)}
-    usual = {"omega": 100.0 ** (-np.arange(16) / 16), "nu": 100.0 ** (-np.arange(16) / 16)}
+    defaults = {"omega": 100.0 ** (-np.arange(16) / 16), "nu": 100.0 ** (-np.arange(16) / 16)}
 
     def turn(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)

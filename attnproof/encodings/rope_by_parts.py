@@ -24,7 +24,7 @@ class RopeByParts(Rope):
         **Rope.given, "factor": positive(), "length": positive(), "slow": angle(),
         "ramp": positive(),
     }  # fmt: skip
-    usual = {**Rope.usual, "factor": 16.0, "length": 4096.0, "slow": 2 * pi, "ramp": 62 * pi}
+    defaults = {**Rope.defaults, "factor": 16.0, "length": 4096.0, "slow": 2 * pi, "ramp": 62 * pi}
 
     def kept(self, omega: Any) -> Any:
         """γ, the share of its own frequency that a pair keeps."""

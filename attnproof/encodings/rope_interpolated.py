@@ -14,7 +14,7 @@ class RopeInterpolated(Rope):
     title = "RoPE, interpolated"
     source = ("Chen et al. 2023, Position Interpolation, section 2.3, eq. 4, with s = L'/L",)
     given = {**Rope.given, "factor": positive()}
-    usual = {**Rope.usual, "factor": 4.0}
+    defaults = {**Rope.defaults, "factor": 4.0}
 
     def frequencies(self) -> Any:
         return self.omega / self.factor

@@ -17,7 +17,7 @@ class RopeLlama3(RopeByParts):
 
     title = "RoPE, Llama 3.1"
     source = ("Llama 3.1 (Grattafiori et al. 2024), apply_scaling in its reference code",)
-    usual = {
+    defaults = {
         "omega": 500_000.0 ** (-np.arange(64) / 64),
         "factor": 8.0, "length": 8192.0, "slow": 2 * pi, "ramp": 6 * pi,
     }  # fmt: skip

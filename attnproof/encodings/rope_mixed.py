@@ -25,7 +25,7 @@ class RopeMixed(Encoding):
     given = {"Omega": frequencies(B, 2)}
     # As at the start of training: half of the pairs in one direction, drawn for each head, and
     # the other half in the direction at right angles to it.
-    usual = {
+    defaults = {
         "Omega": np.concatenate([
             10.0 ** (-np.arange(16) / 16)[:, None] * np.array([np.cos(turn), np.sin(turn)])
             for turn in (1.0, 1.0 + np.pi / 2)

@@ -19,7 +19,7 @@ class RopeNtk(Rope):
     title = "RoPE, NTK-aware"
     source = ("Peng et al. 2023, YaRN, Definition 1 (section 3.1)", "bloc97 2023, NTK-aware RoPE")
     given = {**Rope.given, "factor": positive()}
-    usual = {**Rope.usual, "factor": 4.0}
+    defaults = {**Rope.defaults, "factor": 4.0}
 
     def frequencies(self) -> Any:
         xp = array_namespace(self.omega)

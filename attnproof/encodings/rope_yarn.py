@@ -22,7 +22,7 @@ class Yarn(RopeByParts):
     title = "YaRN"
     source = ("Peng et al. 2023, YaRN, Definition 3 and eq. 21 and 22",)
     given = {**RopeByParts.given, "temperature": positive()}
-    usual = {**RopeByParts.usual, "temperature": (0.1 * log(16) + 1) ** -2}
+    defaults = {**RopeByParts.defaults, "temperature": (0.1 * log(16) + 1) ** -2}
 
     def scores(self, Q: Any, K: Any, m: Any, n: Any) -> Any:
         return super().scores(Q, K, m, n) / self.temperature
@@ -41,9 +41,9 @@ class YarnByIndex(Yarn):
         **Rope.given, "factor": positive(), "temperature": positive(),
         "last": real(says="an index of a pair"), "ramp": positive(),
     }  # fmt: skip
-    usual = {
+    defaults = {
         "omega": 10_000.0 ** (-np.arange(64) / 64), "factor": 16.0,
-        "temperature": Yarn.usual["temperature"], "last": 46.0, "ramp": 26.0,
+        "temperature": Yarn.defaults["temperature"], "last": 46.0, "ramp": 26.0,
     }  # fmt: skip
 
     def kept(self, omega: Any) -> Any:

@@ -21,7 +21,7 @@ class Sandwich(Encoding):
     title = "Sandwich"
     source = ("Chi et al. 2023, Dissecting Transformer Length Extrapolation: Sandwich",)
     given = {"omega": frequencies(B), "strength": real()}
-    usual = {"omega": 10_000.0 ** (-np.arange(32) / 32), "strength": 0.5}
+    defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32), "strength": 0.5}
 
     def bias(self, m: Any, n: Any) -> Any:
         xp = array_namespace(m)

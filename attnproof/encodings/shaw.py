@@ -28,7 +28,7 @@ class Shaw(Encoding):
     )
     whole = True
     given = {"a_K": real(2 * R + 1, d), "a_V": real(2 * R + 1, e)}
-    usual = {"a_K": _DRAWN, "a_V": np.arange(-16, 17)[:, None] / 16}
+    defaults = {"a_K": _DRAWN, "a_V": np.arange(-16, 17)[:, None] / 16}
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         return array_namespace(q).sum(q * at_offset(self.a_K, n - m), axis=-1)

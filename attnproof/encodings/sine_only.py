@@ -22,7 +22,7 @@ class SineOnly(Encoding):
     source = ("document 004, the sine-only form",)
     width = d
     given = {"omega": frequencies(d)}
-    usual = {"omega": 10_000.0 ** (-np.arange(64) / 64)}
+    defaults = {"omega": 10_000.0 ** (-np.arange(64) / 64)}
 
     def add(self, p: Any) -> Any:
         return array_namespace(p).sin(p[..., None] * self.omega)

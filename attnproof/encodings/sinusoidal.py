@@ -22,7 +22,7 @@ class Sinusoidal(Encoding):
     source = ("Vaswani et al. 2017, section 3.5",)
     width = 2 * B
     given = {"omega": frequencies(B)}
-    usual = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
+    defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
 
     def add(self, p: Any) -> Any:
         xp = array_namespace(p)

@@ -29,7 +29,7 @@ class String(Encoding):
     width = d
     axes = 2
     given = {"P": orthogonal(d), "place": injection(2 * B, d), "Omega": frequencies(2, B)}
-    usual = {
+    defaults = {
         "P": np.linalg.qr(np.random.default_rng(0).normal(size=(64, 64)))[0],
         "place": np.arange(64),
         "Omega": np.cos(np.arange(2)[:, None] + np.arange(32)) * 100.0 ** (-np.arange(32) / 32),

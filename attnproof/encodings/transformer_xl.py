@@ -23,7 +23,7 @@ class TransformerXL(Encoding):
     title = "Transformer-XL"
     source = ("Dai et al. 2019, section 3.3",)
     given = {"omega": frequencies(B), "W": real(d, 2 * B), "u_R": real(d), "v_R": real(d)}
-    usual = {"omega": 10_000.0 ** (-np.arange(32) / 32), "W": _DRAWN[:64], "u_R": _DRAWN[64],
+    defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32), "W": _DRAWN[:64], "u_R": _DRAWN[64],
              "v_R": _DRAWN[65]}  # fmt: skip
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:

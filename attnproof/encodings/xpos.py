@@ -28,7 +28,7 @@ class Xpos(Rope):
         "torchscale, XPOS: scale_base = 512",
     )
     given = {**Rope.given, "rates": real(B, says="the rates λ = ln ζ")}
-    usual = {**Rope.usual, "rates": np.log(_decay(32)) / 512}
+    defaults = {**Rope.defaults, "rates": np.log(_decay(32)) / 512}
 
     def scale(self, p: Any) -> Any:
         """exp(p λ_b) for both channels of pair b: (..) -> (.., 2B)."""

@@ -39,7 +39,7 @@ BY_FORM = "the form of the terms (symbolic/boundedness.py)"
 FAR = 10**4
 FARTHER = 10**6  # where a table is looked up; code that steps once for each position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"
-RUN = "running it with its usual numbers"
+RUN = "running it with its default numbers"
 NO_NUMBERS = "it makes no numbers: it acts on which keys are seen, and on nothing else"
 MAKE_NUMBERS = tuple(hook for hook in HOOKS if hook != "sees")
 WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
@@ -80,7 +80,8 @@ def also_itself(enc: Encoding, i: Any) -> Claim:
 def makes_numbers_for_ever(kind: type[Encoding]) -> str:
     """Why there are not numbers for ever more positions, if there are not."""
     if kind.reach:
-        return f"its positions end (at {kind.reach}, usually): finitely many numbers have a bound"
+        ends = f"its positions end (at {kind.reach}, with its defaults)"
+        return f"{ends}: finitely many numbers have a bound"
     return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
@@ -161,11 +162,11 @@ def on_real_positions(kind: type[Encoding]) -> str:
 
 
 def at_half(kind: type[Encoding]) -> str | None:
-    """What the usual encoding raises at position 1/2, or None if it does not."""
-    if set(kind.given) - set(kind.usual):
+    """What the encoding with its defaults raises at position 1/2, or None if it does not."""
+    if set(kind.given) - set(kind.defaults):
         return None
     try:
-        kind.usually().code(np.asarray(0.5))
+        kind.with_defaults().code(np.asarray(0.5))
     except (LookupError, ValueError) as error:
         return f"at position 1/2: {type(error).__name__}: {error}"
     return None
@@ -344,7 +345,7 @@ def defined_beyond(enc: Encoding) -> Answer:
     """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
 
     What is written is formed for any natural positions, and no divisor, root or logarithm in it
-    asks for more; an encoding that names its ``reach`` is run there, with its usual numbers.
+    asks for more; an encoding that names its ``reach`` is run there, with its default numbers.
     """
     claimed = "every natural number is a position"
     ended = ends(type(enc), enc.reach)
@@ -362,24 +363,24 @@ def defined_beyond(enc: Encoding) -> Answer:
 
 
 def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
-    """The verdict and the reason, if the usual encoding has no position ``reach``, or a far one."""
-    if kind.axes or set(kind.given) - set(kind.usual):
+    """The verdict and why, if with its defaults it has no position ``reach``, or a far one."""
+    if kind.axes or set(kind.given) - set(kind.defaults):
         return None
-    usual = kind.usually()
+    made = kind.with_defaults()
     with np.errstate(all="ignore"):
-        return _ended(usual, reach)
+        return _ended(made, reach)
 
 
-def _ended(usual: Encoding, reach: int) -> tuple[str, str] | None:
+def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
     try:
-        usual.code(np.asarray(float(max(reach, 1) - 1)))
+        made.code(np.asarray(float(max(reach, 1) - 1)))
     except LookupError as error:
         return "undecided", f"it has not even position {max(reach, 1) - 1}: {error}"
-    looked_up = any(given.kind == "function" for given in usual.given.values())
+    looked_up = any(given.kind == "function" for given in made.given.values())
     places = (reach, FAR, *[FARTHER] * looked_up)
     for far in dict.fromkeys(places):
         try:
-            usual.code(np.asarray(float(far)))
+            made.code(np.asarray(float(far)))
         except LookupError as error:
             return "refuted", f"at position {far}: {type(error).__name__}: {error}"
     return None

@@ -86,7 +86,7 @@ def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
         **methods, "__doc__": "What traced code does to queries and keys.", "title": "traced code",
         "width": turn.width, "axes": turn.axes, "whole": whole and not turn.axes,
         "given": {name: given for hook in made for name, given in hook.givens.items()},
-        "usual": {name: value for hook in made for name, value in hook.values.items()},
+        "defaults": {name: value for hook in made for name, value in hook.values.items()},
     })  # fmt: skip
     read_elsewhere(kind)
     return kind
@@ -145,11 +145,11 @@ def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
         return asked
 
     used = [name for name in kind.given if name in stated().givens]
-    if kind.axes or set(used) - set(kind.usual):
+    if kind.axes or set(used) - set(kind.defaults):
         return ""  # which positions the code takes is not known, or what stands in a table
-    if sum(np.size(kind.usual[name]) for name in used) > MANY:
+    if sum(np.size(kind.defaults[name]) for name in used) > MANY:
         return ""
-    values = {name: _exactly(np.asarray(kind.usual[name])) for name in used}
+    values = {name: _exactly(np.asarray(kind.defaults[name])) for name in used}
     asked = stated(**values)
     own = tuple((kind.given[name].named(name).term, value.term) for name, value in values.items()
                 if name in asked.givens)  # fmt: skip

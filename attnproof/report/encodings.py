@@ -11,15 +11,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
-from ..card_page import CELL_SIGNS, WISH_SIGNS
+from ..card_page import CELL_SIGNS, REQUIREMENT_SIGNS
 from ..card_records import (
     CellRecord,
     CellVerdict,
     EncodingRecord,
     LawRecord,
+    RequirementRecord,
     TableRecord,
-    WishRecord,
-)  # fmt: skip
+)
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.claims import width
@@ -63,9 +63,11 @@ class Cell:
     @property
     def contrary(self) -> bool:
         """Whether what was decided is the contrary of the law, which claims a difference."""
-        return self.law.some and self.record.statement is not None and bool(self.record.chain or (
-            self.record.statement.latex
-        ))  # fmt: skip
+        return (
+            self.law.some
+            and self.record.statement is not None
+            and bool(self.record.chain or (self.record.statement.latex))
+        )
 
     @cached_property
     def decided(self) -> CellRecord:
@@ -134,22 +136,22 @@ def _place(formula: Formula) -> Place:
 
 
 @dataclass(frozen=True)
-class Wished:
-    """A wish, whether it is granted, and the cells that settle it."""
+class Required:
+    """A requirement, whether it is granted, and the cells that settle it."""
 
-    wish: WishRecord
+    requirement: RequirementRecord
     cells: Mapping[str, Cell]
 
     @property
     def because(self) -> list[tuple[Cell | None, str, str]]:
         """The laws that settle it: the cell if there is one, the law, its verdict."""
-        return [(self.cells.get(law), law, verdict) for law, verdict in self.wish.because]
+        return [(self.cells.get(law), law, verdict) for law, verdict in self.requirement.because]
 
     @property
     def under(self) -> bool:
         """Whether it is met under a condition only."""
         settled = [cell for cell, _, _ in self.because if cell is not None]
-        return self.wish.verdict == "met" and any(cell.record.conditions for cell in settled)
+        return self.requirement.verdict == "met" and any(cell.record.conditions for cell in settled)
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Page:
 
     encoding: EncodingRecord
     cells: tuple[Cell, ...]
-    wishes: tuple[WishRecord, ...] = ()
+    requirements: tuple[RequirementRecord, ...] = ()
 
     @property
     def file(self) -> str:
@@ -181,10 +183,10 @@ class Page:
         return tally(cell.record for cell in self.cells)
 
     @property
-    def wished(self) -> list[Wished]:
-        """The wishes, with the cells that settle them."""
+    def required(self) -> list[Required]:
+        """The requirements, with the cells that settle them."""
         known = {cell.law.id: cell for cell in self.cells}
-        return [Wished(wish, known) for wish in self.wishes]
+        return [Required(requirement, known) for requirement in self.requirements]
 
     def cell(self, law: LawRecord) -> Cell | None:
         """The cell of a law, if the run reached it."""
@@ -205,8 +207,12 @@ def _pages(table: TableRecord) -> list[Page]:
     pages = []
     for encoding in table.encodings:
         cells = held.get(encoding.id, {})
-        wishes = tuple(wish for wish in table.wishes if wish.encoding == encoding.id)
-        pages.append(Page(encoding, tuple(cells[law] for law in laws if law in cells), wishes))
+        requirements = tuple(
+            requirement for requirement in table.requirements if requirement.encoding == encoding.id
+        )
+        pages.append(
+            Page(encoding, tuple(cells[law] for law in laws if law in cells), requirements)
+        )
     return pages
 
 
@@ -214,9 +220,7 @@ def _by(key: str, records: Sequence[LawRecord | EncodingRecord]) -> list[tuple[s
     return [(str(name), list(found)) for name, found in groupby(records, lambda r: getattr(r, key))]
 
 
-def render_encodings(
-    table: TableRecord, kinds: Mapping[str, type[Encoding]]
-) -> dict[str, str]:
+def render_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]]) -> dict[str, str]:
     """The pages by the names of their files; ``index.html`` has the table.
 
     ``kinds`` has the classes by their ids, from which drawings are made; one that is missing has
@@ -225,22 +229,24 @@ def render_encodings(
     made = environment(STYLES)
     pages = _pages(table)
     made.globals.update(
-        table=table, pages=pages, tally_of=tally, in_words=in_words,
-        signs={**view.SIGNS, **CELL_SIGNS, **WISH_SIGNS},
-        columns=_by("group", table.laws), rows=[
+        table=table,
+        pages=pages,
+        tally_of=tally,
+        in_words=in_words,
+        signs={**view.SIGNS, **CELL_SIGNS, **REQUIREMENT_SIGNS},
+        columns=_by("group", table.laws),
+        rows=[
             (acts, [page for page in pages if page.encoding in encodings])
             for acts, encodings in _by("acts", table.encodings)
         ],
-    )  # fmt: skip
+    )
     found = {"index.html": rendered(made, "encodings.html.j2")}
     for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
         kind = kinds.get(page.encoding.id)
         drawn: list[Plot] = plots(kind) if kind is not None else []
         parts = {"page": page, "plots": drawn, "before": before, "after": after}
         for terse, plain in ((0, False), (0, True), (LONG, True)):
-            text = rendered(
-                made, "encoding.html.j2", terse=terse, plain_meetings=plain, **parts
-            )  # fmt: skip
+            text = rendered(made, "encoding.html.j2", terse=terse, plain_meetings=plain, **parts)
             text = _lean(text) if plain else text
             if len(text.encode()) <= LARGE:
                 break
@@ -254,9 +260,7 @@ def _lean(text: str) -> str:
     return re.sub(r"<mrow>(<(m[in])>[^<>]*</\2>)</mrow>", r"\1", text)
 
 
-def write_encodings(
-    table: TableRecord, kinds: Mapping[str, type[Encoding]], folder: Path
-) -> Path:
+def write_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]], folder: Path) -> Path:
     """Write the pages of a table into a folder; the path of its ``index.html``.
 
     Raises :class:`~attnproof.report.ReportError` when the folder cannot be made or written to.

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ..card_page import CELL_SIGNS, WISH_SIGNS, because, counted, faults, reasons
+from ..card_page import CELL_SIGNS, REQUIREMENT_SIGNS, because, counted, faults, reasons
 from ..card_records import CellRecord, TableRecord
 from .formula import formula_html
 from .words import linked, paragraphs, prose
@@ -43,7 +43,7 @@ def _rendered(part: str, record: TableRecord, **more: object) -> str:
     )  # fmt: skip
     module: Any = environment.get_template("notebook.html.j2").make_module({
         "signs": CELL_SIGNS, "reasons": _reasons, "counted": counted, "faults": faults,
-        "because": because, "wish_signs": WISH_SIGNS,
+        "because": because, "requirement_signs": REQUIREMENT_SIGNS,
         **more,
     })  # fmt: skip
     macro: Callable[[TableRecord], str] = getattr(module, part)

@@ -36,13 +36,13 @@ class Plot:
 
 
 def plots(kind: type[Encoding]) -> list[Plot]:
-    """The drawings of an encoding with its usual numbers.
+    """The drawings of an encoding with its default numbers.
 
     Its code is its author's: where it raises there is a note with what it raised, and the
     other drawings are made.
     """
     try:
-        numeric = kind.usually()
+        numeric = kind.with_defaults()
     except Exception as error:  # noqa: BLE001 (whatever its code raises is told)
         return [Plot("numbers", "In numbers", "", why_not=_told(error))]
     found = []

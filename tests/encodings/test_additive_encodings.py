@@ -72,7 +72,7 @@ KINDS: list[type[Encoding]] = [*ADDED, LearnedTable, Nope, NopeCausal]
 def wrong_at(kind: type[Encoding]) -> int | None:
     """The first position whose vector is not that of the formula."""
     for p in POSITIONS:
-        found = kind.usually(WIDTH).add(np.asarray(p))
+        found = kind.with_defaults(WIDTH).add(np.asarray(p))
         wanted = np.asarray(ADDED[next(k for k in kind.__mro__ if k in ADDED)](p))
         if found.shape != wanted.shape or not np.allclose(found, wanted, rtol=0, atol=1e-12):
             return p
@@ -86,7 +86,7 @@ def test_what_is_added_is_the_formula_of_the_paper(kind: type[Encoding]) -> None
 
 @pytest.mark.parametrize("kind", ADDED)
 def test_a_list_of_positions_gives_one_row_for_each(kind: type[Encoding]) -> None:
-    made = kind.usually(WIDTH)
+    made = kind.with_defaults(WIDTH)
     table = made.add(np.asarray(POSITIONS))
     assert np.array_equal(table, np.stack([made.add(np.asarray(p)) for p in POSITIONS]))
 
@@ -101,7 +101,7 @@ def test_a_wrong_formula_is_noticed(kind: type[Encoding]) -> None:
 
 
 def test_row_p_of_the_learned_table_is_added_and_there_is_no_row_after_the_last() -> None:
-    made = LearnedTable.usually()
+    made = LearnedTable.with_defaults()
     every = made.add(np.arange(LearnedTable.reach))
     assert every.shape == (512, 64)
     assert np.array_equal(made.add(np.asarray(7.0)), every[7])
@@ -114,13 +114,13 @@ def test_row_p_of_the_learned_table_is_added_and_there_is_no_row_after_the_last(
 def test_there_is_nothing_between_two_whole_positions() -> None:
     for kind in (BinaryDigits, MatrixPowers):
         with pytest.raises(ValueError, match=r"whole numbers; it was given 0\.5"):
-            kind.usually().add(np.asarray([1.0, 0.5]))
+            kind.with_defaults().add(np.asarray([1.0, 0.5]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_and_attention_are_those_of_x_plus_its_position(kind: type[Encoding]) -> None:
     """Against loops over queries and keys, with projections that are not the identity."""
-    made, random = kind.usually(8), np.random.default_rng(3)
+    made, random = kind.with_defaults(8), np.random.default_rng(3)
     d = int(made.width)
     Q, K, V = (random.normal(size=(rows, d)) for rows in (3, 4, 4))
     m, n = np.asarray([4, 2, 3]), np.asarray([0, 3, 1, 2])
@@ -244,7 +244,7 @@ def test_an_encoding_that_is_defined_at_whole_positions_is_refuted_at_whole_posi
 
 
 def test_usual_numbers_leave_the_width_open_where_they_can() -> None:
-    assert [k.usually(8).width for k in KINDS] == [
+    assert [k.with_defaults(8).width for k in KINDS] == [
         64, 64, 8, 8, 8, 8, 64, 2, 8, 64, 8, 8,
     ]  # fmt: skip
-    assert BlockPowers.usually(64).width == 64
+    assert BlockPowers.with_defaults(64).width == 64

@@ -51,7 +51,7 @@ class OneSlope(Encoding):
     """A fault: with one slope, as usual, it is what its term says, and with two it is not."""
 
     given = {"w": real(h)}
-    usual = {"w": [1.0]}
+    defaults = {"w": [1.0]}
 
     def bias(self, m: Any, n: Any) -> Any:
         slope = self.w[0] if isinstance(m, Array) else sum(self.w)
@@ -102,7 +102,7 @@ class NumpyOnly(Alibi):
 
 
 class NoNumbers(Encoding):
-    """Nothing in ``usual``."""
+    """Nothing in ``defaults``."""
 
     given = {"c": real()}
 
@@ -139,7 +139,7 @@ def test_a_broken_law_is_told_with_its_witness_and_a_line_that_repeats_it() -> N
     assert caught.value.cell.witness in told
 
 
-def test_a_wrong_wish_is_refused_too() -> None:
+def test_a_wrong_requirement_is_refused_too() -> None:
     with pytest.raises(LawBroken, match="wanted refuted, found proved"):
         check_encoding(Alibi, {"relative": "refuted"})
     with pytest.raises(LawBroken, match="attnproof card alibi --law even"):
@@ -207,7 +207,7 @@ def test_an_instance_stands_for_its_class() -> None:
 
 
 def test_missing_numbers_are_named() -> None:
-    with pytest.raises(NotAnEncoding, match="no number for c; name it in `usual`"):
+    with pytest.raises(NotAnEncoding, match="no number for c; name it in `defaults`"):
         check_encoding(NoNumbers)
 
 

@@ -126,7 +126,7 @@ class Unknown(Encoding):
 class Endless(LearnedTable):
     """A table that starts again when it ends: it has a reach by its word alone."""
 
-    usual: ClassVar[dict[str, Any]] = {"table": lambda p: np.zeros((*np.shape(p), 64))}
+    defaults: ClassVar[dict[str, Any]] = {"table": lambda p: np.zeros((*np.shape(p), 64))}
 
 
 class Misplaced(LearnedTable):

@@ -130,7 +130,7 @@ def test_queries_and_keys_are_both_asked() -> None:
 
 
 def test_moving_a_cached_key_is_what_the_numbers_say() -> None:
-    rope, rng = Rope.usually(), np.random.default_rng(0)
+    rope, rng = Rope.with_defaults(), np.random.default_rng(0)
     keys = rng.normal(size=(5, rope.width))
     places = np.array([0.0, 1.0, 7.0, 300.0, 5000.0])
     moved = rope.moved(rope.encode(keys, places), np.full(5, 17.0))

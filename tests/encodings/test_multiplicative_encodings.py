@@ -151,7 +151,7 @@ def test_xpos_grows_queries_and_shrinks_keys() -> None:
 
 def test_xpos_has_the_rates_of_the_paper() -> None:
     zeta = [(2 * b / 64 + 0.4) / 1.4 for b in range(32)]
-    assert np.exp(512 * Xpos.usual["rates"]) == pytest.approx(zeta)
+    assert np.exp(512 * Xpos.defaults["rates"]) == pytest.approx(zeta)
 
 
 def test_string_is_the_exponential_of_its_generators() -> None:
@@ -213,13 +213,13 @@ def maps() -> Iterator[Any]:
     yield pytest.param(
         RopeNtk(omega=omega, factor=7.0), {"kind": "dynamic", "factor": 2.0, **base}, id="dynamic")
     yield pytest.param(
-        RopeLlama3.usually(), {
+        RopeLlama3.with_defaults(), {
             "kind": "llama3", "theta": 500_000.0, "width": 128, "length": 131_072, "factor": 8.0,
             "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192,
         }, id="llama3")
     yield pytest.param(
-        YarnByIndex.usually(), {
+        YarnByIndex.with_defaults(), {
             "kind": "yarn", "theta": 10_000.0, "width": 128, "length": 65_536, "factor": 16.0,
             "original_max_position_embeddings": 4096,
         }, id="yarn")  # fmt: skip
@@ -234,9 +234,9 @@ def test_frequencies_are_those_of_transformers(encoding: Any, told: dict[str, An
 
 
 def test_the_ramp_of_the_paper_is_not_the_ramp_of_the_code() -> None:
-    told = {**YarnByIndex.usual, "length": 4096.0, "slow": 2 * np.pi, "ramp": 62 * np.pi}
+    told = {**YarnByIndex.defaults, "length": 4096.0, "slow": 2 * np.pi, "ramp": 62 * np.pi}
     paper = Yarn(**{name: told[name] for name in Yarn.given}).frequencies()
-    code = YarnByIndex.usually().frequencies()
+    code = YarnByIndex.with_defaults().frequencies()
     assert np.abs(np.asarray(paper) / np.asarray(code) - 1).max() > 0.2
 
 

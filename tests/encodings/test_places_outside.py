@@ -26,7 +26,7 @@ class Fixed(Encoding):
     """A number from the table times the offset is added."""
 
     given: ClassVar[dict[str, Any]] = GIVEN
-    usual: ClassVar[dict[str, Any]] = {"T": np.arange(9.0)}
+    defaults: ClassVar[dict[str, Any]] = {"T": np.arange(9.0)}
 
     def slope(self) -> Any:
         return self.T[5]

@@ -131,7 +131,7 @@ FORMULAS: dict[type[Encoding], Formula] = {
 
 def off(kind: type[Encoding], formula: Formula, **numbers: Any) -> float:
     """How far attention is from the paper's formula, at most, on tokens in a row."""
-    e = kind(**{**kind.usual, **numbers})
+    e = kind(**{**kind.defaults, **numbers})
     random = np.random.default_rng(7)
     Q, K = random.normal(size=(2, TOKENS, WIDTH))
     V = random.normal(size=(TOKENS, VALUES))
@@ -152,7 +152,7 @@ def test_the_code_is_the_formula_of_the_paper(kind: type[Encoding]) -> None:
 
 def test_formulas_with_other_numbers() -> None:
     assert off(Fire, fire, L=8.0, f=lambda share: np.cos(3 * share)) < 1e-12
-    assert off(Cope, cope, E=Cope.usual["E"][:6]) < 1e-12  # more tokens than places
+    assert off(Cope, cope, E=Cope.defaults["E"][:6]) < 1e-12  # more tokens than places
     assert off(KerplePower, kerple_power, r_2=1.7) < 1e-12
 
 
@@ -265,9 +265,9 @@ def test_buckets_are_those_of_the_code_of_t5(kind: Any, bidirectional: bool) -> 
     m, n = np.meshgrid(np.arange(400.0), np.arange(400.0), indexing="ij")
     their: Any = T5Attention._relative_position_bucket
     wanted = their(torch.as_tensor(n - m).long(), bidirectional, 32, 128).numpy()
-    assert (kind(**kind.usual).bucket(m, n) == wanted).all()
+    assert (kind(**kind.defaults).bucket(m, n) == wanted).all()
     assert len(np.unique(wanted)) == 32 - bidirectional  # none for a distance of 0 after
-    later = kind(**{**kind.usual, "t": kind.usual["t"] + 1})
+    later = kind(**{**kind.defaults, "t": kind.defaults["t"] + 1})
     assert (later.bucket(m, n) != wanted).any()
 
 
@@ -330,7 +330,7 @@ def test_what_a_wrong_one_loses(wrong: type[Encoding], law: str) -> None:
 
 
 def test_with_open_gates_cope_counts_tokens() -> None:
-    e = Cope(**Cope.usual)
+    e = Cope(**Cope.defaults)
     Q = K = np.full((9, WIDTH), 9.0)
     p = np.arange(9.0)
     rest = e.scores(Q, K, p, p) - Q @ K.T / math.sqrt(WIDTH)

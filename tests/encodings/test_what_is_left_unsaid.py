@@ -58,7 +58,7 @@ def fifth_of_a_table() -> type[Encoding]:
 
     class Fifth(Encoding):
         given: ClassVar[dict[str, Any]] = {"T": real(N)}
-        usual: ClassVar[dict[str, Any]] = {"T": np.arange(8.0)}
+        defaults: ClassVar[dict[str, Any]] = {"T": np.arange(8.0)}
 
         def bias(self, m: Any, n: Any) -> Any:
             return array_namespace(m).cos(m - n) * self.T[5]
@@ -71,7 +71,7 @@ def first_five_of_a_table() -> type[Encoding]:
 
     class FirstFive(Encoding):
         given: ClassVar[dict[str, Any]] = {"T": real(N)}
-        usual: ClassVar[dict[str, Any]] = {"T": np.arange(8.0)}
+        defaults: ClassVar[dict[str, Any]] = {"T": np.arange(8.0)}
 
         def bias(self, m: Any, n: Any) -> Any:
             xp = array_namespace(m)
@@ -132,7 +132,7 @@ class Divided(Encoding):
     """cos(m − n) / w: at w = 0 there is no such number."""
 
     given: ClassVar[dict[str, Any]] = {"w": real()}
-    usual: ClassVar[dict[str, Any]] = {"w": 1.0}
+    defaults: ClassVar[dict[str, Any]] = {"w": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         return array_namespace(m).cos(m - n) / self.w

@@ -19,7 +19,7 @@ class Nearer(Encoding):
     title = "nearer"
     source = ("a test, https://example.org/nearer",)
     given = {"slope": real()}
-    usual = {"slope": -0.5}
+    defaults = {"slope": -0.5}
 
     def bias(self, m, n):
         return self.slope * (m - n) ** 2

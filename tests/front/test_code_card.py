@@ -153,7 +153,7 @@ def test_stored_cosines_are_proved_within_their_table_and_refute_nothing() -> No
 
 
 def test_on_numpy_the_code_itself_is_run() -> None:
-    made = encoding_of(hooks("right")).usually()
+    made = encoding_of(hooks("right")).with_defaults()
     x, p = np.arange(16.0).reshape(2, 8), np.array([3.0, 5.0])
     want = MADE["right"](torch.tensor(x).float()[None, None], torch.tensor(p)[None])[0, 0]
     assert np.allclose(made.turn(x, p), want.double().numpy(), atol=1e-6)

@@ -70,14 +70,15 @@ def test_a_hypothesis_may_be_called_what_it_likes() -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({"given": {"slope": real()}, "usual": {"slope": float("nan")}}, "none of them NaN"),
-        ({"given": {"slope": real()}, "usual": {"slope": "half"}}, "is 'half'; write a number"),
+        ({"given": {"slope": real()}, "defaults": {"slope": float("nan")}}, "none of them NaN"),
+        ({"given": {"slope": real()}, "defaults": {"slope": "half"}}, "is 'half'; write a number"),
         ({"given": {"slope": 3.0}}, r"given\['slope'\] is 3\.0; write what it may be"),
         ({"given": {"bias": real()}}, "has a parameter 'bias', which means something else"),
         ({"given": {"width": real()}}, "has a parameter 'width'"),
-        ({"usual": {"slope": 3.0}}, "no parameter; declare it in given"),
-        ({"given": {"s": real()}, "usual": {"slope": 3.0}}, "no parameter; given declares s"),
-        ({"given": [real()]}, "given and usual are dictionaries"),
+        ({"defaults": {"slope": 3.0}}, "no parameter; declare it in given"),
+        ({"given": {"s": real()}, "defaults": {"slope": 3.0}}, "no parameter; given declares s"),
+        ({"given": [real()]}, "given and defaults are dictionaries"),
+        ({"given": {"slope": real()}, "usual": {"slope": 3.0}}, "usual is called defaults"),
         ({"given": {"w": real(other_d)}}, r"two lengths d.* \(d,\) = sizes\('d', 'features'"),
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ def test_it_runs_on_numbers_as_well(here: Path) -> None:
     (kind,) = load_file(new_encoding("mine", here))
     random = np.random.default_rng(0)
     Q, K = random.normal(size=(3, 8)), random.normal(size=(4, 8))
-    scores = kind.usually(8).scores(Q, K, np.arange(3.0), np.arange(4.0))
+    scores = kind.with_defaults(8).scores(Q, K, np.arange(3.0), np.arange(4.0))
     distance = np.arange(3.0)[:, None] - np.arange(4.0)
     assert np.allclose(scores, Q @ K.T / 8**0.5 - 0.01 * distance**2)
 

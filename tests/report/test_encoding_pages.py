@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 
 from attnproof import Encoding, real
-from attnproof.card_records import BrokenEncoding, TableRecord, WishRecord
+from attnproof.card_records import BrokenEncoding, RequirementRecord, TableRecord
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.nope_causal import NopeCausal
 from attnproof.encodings.rope import Rope
@@ -32,7 +32,7 @@ class Titled(Encoding):
     title = NAMED
     source = ("<i>nowhere</i>",)
     given: ClassVar = {"slope": real()}
-    usual: ClassVar = {"slope": 1.0}
+    defaults: ClassVar = {"slope": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         return self.slope * (n - m)
@@ -43,7 +43,7 @@ class Unready(Encoding):
 
     title = "unready"
     given: ClassVar = {"slope": real()}
-    usual: ClassVar = {"slope": 1.0}
+    defaults: ClassVar = {"slope": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         if isinstance(m, np.ndarray):
@@ -63,12 +63,12 @@ def table() -> TableRecord:
     laws = [law for law in LAWS if law.id in ASKED]
     assert len(laws) == len(ASKED)
     made = tabulate(list(KINDS.values()), laws)
-    wish = WishRecord(
+    requirement = RequirementRecord(
         encoding="rope", id="w", document="004", says="It is relative.", verdict="met",
         because=(("relative", "proved"), ("unasked", "open")),
     )  # fmt: skip
     broken = BrokenEncoding(name="lost.py", error="<ImportError>")
-    return made.model_copy(update={"wishes": (wish,), "broken": (broken,)})
+    return made.model_copy(update={"requirements": (requirement,), "broken": (broken,)})
 
 
 @pytest.fixture(scope="module")
@@ -167,10 +167,10 @@ def test_words_of_an_author_are_no_markup(pages: dict[str, str]) -> None:
     assert "&lt;ImportError&gt;" in pages["index.html"]
 
 
-def test_a_wish_names_the_laws_that_settle_it(pages: dict[str, str]) -> None:
+def test_a_requirement_names_the_laws_that_settle_it(pages: dict[str, str]) -> None:
     text = " ".join(" ".join(read(pages["encoding-rope.html"]).text).split())
     assert "✓ met It is relative. relative proved; unasked open" in text
-    assert "What is wished" not in pages["encoding-alibi.html"]
+    assert "What is required" not in pages["encoding-alibi.html"]
 
 
 def test_drawings_have_a_title_and_their_numbers(pages: dict[str, str]) -> None:

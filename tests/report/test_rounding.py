@@ -27,7 +27,7 @@ KINDS = load_encodings().kinds
 
 def errors(kind: type[Encoding], form: type[precision.Rounded], places: Any) -> Any:
     """|score in a format − score in float64| of a query with the key before it."""
-    numeric = kind.usually()
+    numeric = kind.with_defaults()
 
     def scores(of: Any, low: type[precision.Rounded] | None) -> Any:
         token = content(numeric, 1, low)
@@ -42,7 +42,7 @@ def errors(kind: type[Encoding], form: type[precision.Rounded], places: Any) -> 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.id()))
 def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounding, "SECONDS", 0.05)
-    numeric = kind.usually()
+    numeric = kind.with_defaults()
     with np.errstate(all="ignore"):
         end, _ = reach(numeric, 10**6, 0.01)
         places, told = SOME[end >= SOME], 0
@@ -58,12 +58,12 @@ def test_a_wrong_profile_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     own = bounding._profile
     monkeypatch.setattr(bounding, "_profile", lambda _, says: own(Single, says))
     monkeypatch.setattr(bounding, "_kept", lambda value, _: np.asarray(value, dtype=np.float64))
-    bound = bounds(Rope.usually(), SOME, Single, "float32")
+    bound = bounds(Rope.with_defaults(), SOME, Single, "float32")
     assert (errors(Rope, Brain, SOME) > bound).sum() > len(SOME) / 2
 
 
 def test_the_lines_of_rope() -> None:
-    found = rounding(Rope.usually())
+    found = rounding(Rope.with_defaults())
     assert list(found.lines) == list(FORMATS)
     assert found.places[-1] == 10**6
     brain, wide = found.lines["bfloat16"], found.lines["bfloat16 with float32 angles"]
@@ -80,14 +80,14 @@ def test_the_lines_of_rope() -> None:
 
 
 def test_where_positions_are_whole_or_end() -> None:
-    table = rounding(LearnedTable.usually())
+    table = rounding(LearnedTable.with_defaults())
     assert table.places[-1] == 511
     assert "defined up to position 511" in table.says
     assert list(table.lines) == ["float32", "bfloat16", "float16"]
     assert not any(line.first for line in table.lines.values())
-    steps = rounding(MatrixPowers.usually())
+    steps = rounding(MatrixPowers.with_defaults())
     assert "a step for each position" in steps.says
-    buckets = rounding(T5Buckets.usually())
+    buckets = rounding(T5Buckets.with_defaults())
     assert buckets.places[-1] == 10**6
 
 
@@ -95,7 +95,7 @@ class Unread(Encoding):
     """A bias from code that leaves the term."""
 
     given: ClassVar = {"slope": real()}
-    usual: ClassVar = {"slope": 1.0}
+    defaults: ClassVar = {"slope": 1.0}
 
     def bias(self, m: Any, n: Any) -> Any:
         if not isinstance(m, np.ndarray):
@@ -105,8 +105,8 @@ class Unread(Encoding):
 
 def test_what_has_no_bound_says_why() -> None:
     with pytest.raises(NotBounded, match="TypeError: numbers only"):
-        bounds(Unread.usually(), SOME, Single, "float32")
-    found = rounding(Unread.usually())
+        bounds(Unread.with_defaults(), SOME, Single, "float32")
+    found = rounding(Unread.with_defaults())
     assert all(line.bound is None for line in found.lines.values())
     assert "No bounds are drawn: its score cannot be read with bounds" in found.says
 
@@ -132,6 +132,7 @@ def test_angles_beside_short_data_are_those_of_torch() -> None:
 
 
 def test_bounds_of_alibi_know_where_positions_end() -> None:
-    half = bounds(Alibi.usually(), np.array([10, 60_000, 70_000]), FORMATS["float16"], "float16")
+    places = np.array([10, 60_000, 70_000])
+    half = bounds(Alibi.with_defaults(), places, FORMATS["float16"], "float16")
     assert np.isfinite(half[0])
     assert half[2] == np.inf

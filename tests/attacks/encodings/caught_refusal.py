@@ -8,7 +8,7 @@ class Stops(Encoding):
 
     source = ("none",)
     given = {"slope": real()}
-    usual = {"slope": 0.5}
+    defaults = {"slope": 0.5}
 
     def bias(self, m, n):
         try:

@@ -10,7 +10,7 @@ class Classed(Encoding):
 
     source = ("none",)
     given = {"slope": real()}
-    usual = {"slope": 0.5}
+    defaults = {"slope": 0.5}
 
     def bias(self, m, n):
         large = isinstance(m, np.ndarray) and bool((m > 1e4).any())

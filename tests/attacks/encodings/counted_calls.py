@@ -10,7 +10,7 @@ class Counted(Encoding):
 
     source = ("none",)
     given = {"slope": real()}
-    usual = {"slope": 0.5}
+    defaults = {"slope": 0.5}
 
     def bias(self, m, n):
         CALLS.append(1)

@@ -1,18 +1,18 @@
-"""The wishes of documents 000 and 004: what a card makes of them."""
+"""The requirements of documents 000 and 004: what a card makes of them."""
 
 from __future__ import annotations
 
 import pytest
 
 from attnproof.laws import LAWS
-from attnproof.laws.wishes import WISHES, Granted, Wish, granted
+from attnproof.laws.requirements import REQUIREMENTS, Granted, Requirement, granted
 
-BOTH = Wish("both", "004", "two laws", (("a", "proved"), ("b", "refuted")))
-EITHER = Wish("either", "004", "one of two", (("a", "proved"), ("b", "refuted")), True)
+BOTH = Requirement("both", "004", "two laws", (("a", "proved"), ("b", "refuted")))
+EITHER = Requirement("either", "004", "one of two", (("a", "proved"), ("b", "refuted")), True)
 
 
 @pytest.mark.parametrize(
-    ("wish", "a", "b", "verdict", "because"),
+    ("requirement", "a", "b", "verdict", "because"),
     [
         (BOTH, "proved", "refuted", "met", "ab"),
         (BOTH, "proved", "proved", "not met", "b"),
@@ -26,10 +26,10 @@ EITHER = Wish("either", "004", "one of two", (("a", "proved"), ("b", "refuted"))
         (EITHER, "refuted", "undecided", "open", "b"),
     ],
 )
-def test_a_wish_follows_from_the_verdicts(
-    wish: Wish, a: str, b: str, verdict: str, because: str
+def test_a_requirement_follows_from_the_verdicts(
+    requirement: Requirement, a: str, b: str, verdict: str, because: str
 ) -> None:
-    found = granted(wish, {"a": a, "b": b, "c": "refuted"})
+    found = granted(requirement, {"a": a, "b": b, "c": "refuted"})
     assert (found.verdict, "".join(law for law, _ in found.because)) == (verdict, because)
 
 
@@ -37,15 +37,15 @@ def test_a_law_that_was_not_asked_leaves_it_open() -> None:
     assert granted(BOTH, {"a": "proved"}) == Granted("open", (("b", "not asked"),))
 
 
-def test_a_wish_wants_a_verdict_that_can_be_had() -> None:
+def test_a_requirement_wants_a_verdict_that_can_be_had() -> None:
     with pytest.raises(ValueError, match="not hoped: w"):
-        Wish("w", "004", "", (("a", "hoped"),))
+        Requirement("w", "004", "", (("a", "hoped"),))
     with pytest.raises(ValueError, match="one law at least"):
-        Wish("w", "004", "", ())
+        Requirement("w", "004", "", ())
 
 
-def test_wishes_have_names_of_their_own_and_speak_of_laws_that_exist() -> None:
-    assert len({wish.id for wish in WISHES}) == len(WISHES)
-    assert {wish.document for wish in WISHES} == {"000", "004"}
-    spoken = {law for wish in WISHES for law, _ in wish.laws}
+def test_requirements_have_names_of_their_own_and_speak_of_laws_that_exist() -> None:
+    assert len({requirement.id for requirement in REQUIREMENTS}) == len(REQUIREMENTS)
+    assert {requirement.document for requirement in REQUIREMENTS} == {"000", "004"}
+    spoken = {law for requirement in REQUIREMENTS for law, _ in requirement.laws}
     assert not spoken - {law.id for law in LAWS}
