@@ -27,7 +27,7 @@ NEAR = 0.8  # biass and relates are near, rotate and angles are not
 def misdeclared(cls: type, base: type, hooks: Collection[str]) -> str:
     """The first mistake in a subclass of ``base``, with what to write; empty if there is none."""
     if "usual" in vars(cls):
-        return f"{cls.__name__}.usual is called defaults since 0.2; rename it"
+        return f"{cls.__name__}.usual is called defaults now; rename it"
     return next(_mistakes(cls, base, hooks), "")
 
 

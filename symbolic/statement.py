@@ -257,7 +257,7 @@ class Theorem:
 
         return wrap
 
-    twin_of = negative_control  # its name before 0.2
+    twin_of = negative_control  # the older name
 
 
 HYPOTHESIS = (

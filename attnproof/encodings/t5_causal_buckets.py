@@ -23,7 +23,9 @@ class T5CausalBuckets(T5Buckets):
     title = "T5 buckets, causal"
     given = {"t": real(T), "beta": real(T + 1)}
     defaults = {
-        "t": np.array([*range(1, 17), 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113.0]),
+        "t": np.array(
+            [*range(1, 17), 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113.0]
+        ),
         "beta": -np.arange(32) / 8,
     }
 
