@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cards import card as card
     from .cards import table as table
     from .catalogue import load_catalogue as load_catalogue
+    from .declarations import hypothesis as hypothesis
     from .encoding import Encoding as Encoding
     from .encoding_law import EncodingLaw as EncodingLaw
     from .encoding_law import law as law
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .programs.program import Program as Program
     from .programs.program import program as program
     from .registry import load_encodings as load_encodings
-    from .supposition import hypothesis as hypothesis
     from .symbolic.array import Array as Array
     from .symbolic.array import AxisMismatch as AxisMismatch
     from .symbolic.claim import Claim as Claim
@@ -77,7 +77,7 @@ _HOMES = {
     "cards": ("card", "table"),
     "catalogue": ("load_catalogue",),
     "encoding": ("Encoding",),
-    "supposition": ("hypothesis",),
+    "declarations": ("hypothesis",),
     "encoding_law": ("EncodingLaw", "law"),
     "numeric.check": ("measure",),
     "programs.program": ("Program", "program"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import log2
 from typing import TYPE_CHECKING
 
-from .headed import headed
+from .terminal_text import headed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
+from .conformance import require_shapes
 from .encoding import Encoding
 from .registry import in_order, load_encodings, load_file
-from .shapes import require_shapes
 from .tabulating import LIMIT, Tell, tabulate
 from .usage import require_known
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .claims import name_of
-from .layout import WIDTH, bullets, filled, section
 from .page import brief
 from .records import ClaimRecord, DecidingRecord, DemonstrationRecord, Results
 from .terminal import sign
+from .terminal_text import WIDTH, bullets, filled, section
 
 __all__ = ["claim_page"]
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, get_args
 
-from .headed import headed
 from .records import ClaimRecord, ClaimVerdict, Results
 from .terminal import against, sign, style
+from .terminal_text import headed
 
 if TYPE_CHECKING:
     from rich.console import Console

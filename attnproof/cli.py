@@ -178,7 +178,7 @@ def claims(
 
     A table should be quick, so nothing is measured unless --numeric asks for it.
     """
-    from .ledger_file import VERDICTS
+    from .ledger import VERDICTS
 
     wanted = chosen_verdicts(verdict or (), VERDICTS)
     catalogue, ledger = loaded(theorems)

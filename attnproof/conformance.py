@@ -1,36 +1,215 @@
 """Whether an encoding is one: its code runs on numpy and on symbols, and both say the same.
 
 A law is proved of the terms that symbolic arrays make of an encoding's code.  So each of its
-methods goes through the gate before any law is asked.
+methods goes through the gate before any law is asked; it must give arrays of the shape that its
+place takes, and keep nothing from call to call.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakSet
 
-from .encoding import Encoding
-from .law_names import named
-from .shapes import NotAnEncoding
+import numpy as np
+
+from .encoding import FINAL, Encoding
+from .law_names import c, e, named, r
+from .symbolic.array import Array, AxisMismatch, as_array, broadcast_shapes
 from .symbolic.asked import arrays_only
 from .symbolic.bodies import Code
 from .symbolic.claim import Law, equal
 from .symbolic.gate import Misread
+from .symbolic.givens import natural, positions, real
+from .symbolic.namespace import arange
+from .symbolic.plain import plain
 from .symbolic.statement import Statement
-from .symbolic.terms import free
+from .symbolic.terms import Term, free
 
 __all__ = [
     "Misread",
     "NotAnEncoding",
     "hooks_of",
+    "misshapen",
     "read_elsewhere",
     "require_encoding",
+    "require_no_state",
     "require_numbers",
     "require_read",
-]  # fmt: skip
+    "require_shapes",
+]
+
+
+Shape = tuple[Term, ...]
+Call = tuple[str, str, Callable[[], Any], Array, bool]
+
+
+class NotAnEncoding(TypeError):
+    """A class that declares an encoding and is none; the text says what is missing."""
+
+
+def require_shapes(kind: type[Encoding]) -> None:
+    """Refuse a class with a method that gives an array of a wrong shape, or none."""
+    wrong = misshapen(kind)
+    if wrong:
+        raise NotAnEncoding(wrong)
+
+
+def misshapen(kind: type[Encoding]) -> str:
+    """The first method that gives something else than its place takes; empty if none does.
+
+    A method that raises is told elsewhere, with its line.
+    """
+    for name, at, compute, like, exact in _calls(kind):
+        try:
+            found = compute()
+        except (Exception, SystemExit):  # noqa: BLE001
+            continue
+        told = _told(found, like.axes, exact=exact)
+        if told:
+            return f"{kind.__name__}.{name} {told} for {at}"
+    return _no_mask(kind) if kind.defines("sees") else ""
+
+
+def _no_mask(kind: type[Encoding]) -> str:
+    """That ``sees`` gives a number, as seen with the default numbers, where there are any."""
+    place = np.zeros((1, 1) + (kind.axes,) * bool(kind.axes))
+    try:
+        found = np.asarray(kind.with_defaults(8).sees(place, place))
+    except (Exception, SystemExit):  # noqa: BLE001
+        return ""
+    if found.dtype == bool:
+        return ""
+    return f"{kind.__name__}.sees(m, n) returns numbers; a mask is True or False, say m >= n"
+
+
+def _told(found: Any, wanted: Shape, *, exact: bool) -> str:
+    if found is None:
+        return "returns nothing: a return may be missing,"
+    if isinstance(found, np.ndarray | bool):
+        return ""
+    try:
+        shape = as_array(found).axes
+    except TypeError:
+        return f"returns {type(found).__name__}, wanted an array"
+    if shape == wanted or (not exact and _fits(shape, wanted)):
+        return ""
+    return f"returns the shape {_words(shape)}, wanted {_words(wanted)},"
+
+
+def _fits(shape: Shape, wanted: Shape) -> bool:
+    try:
+        return broadcast_shapes(shape, wanted) == wanted
+    except AxisMismatch:
+        return False
+
+
+def _words(shape: Shape) -> str:
+    inside = ", ".join(plain(length) for length in shape)
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+
+def _calls(kind: type[Encoding]) -> Iterator[Call]:
+    """Each method it writes, at rows of positions and at one: what it is given, and its shape."""
+    made, axes = kind(), (kind.axes,) * bool(kind.axes)
+    width = made.width
+    Q, K, V = (
+        real(*shape).named(n)
+        for n, shape in zip("QKV", ((r, width), (c, width), (c, e)), strict=True)
+    )
+    u, p = (positions(n, *axes).named(name) for name, n in (("u", r), ("p", c)))
+    if kind.whole and not axes:
+        u, p = (natural().named(name) + arange(n) for name, n in (("u", r), ("p", c)))
+    q, one = Q[0], u[0]
+    pair, m, n = real(r, c).named("S"), u[:, None], p[None]
+    rows = f"positions of shape {_words(u.axes)}"
+    single = "a single position" if not axes else f"a single position, {_words(one.axes)}"
+    both = f"positions m of shape {_words(m.axes)} and n of shape {_words(n.axes)}"
+    if kind.defines("add"):
+        yield "add(p)", rows, lambda: made.add(u), Q, True
+        yield "add(p)", single, lambda: made.add(one), q, True
+    for name, written in (
+        ("turn(x, p)", kind.defines("turn")),
+        ("query(q, p)", kind.defines("query")),
+        ("key(k, p)", kind.defines("key")),
+    ):
+        if written:
+            act = getattr(made, name.partition("(")[0])
+            yield name, f"{_words(Q.axes)} at {rows}", partial(act, Q, u), Q, True
+            yield name, f"{_words(q.axes)} at {single}", partial(act, q, one), q, True
+    if kind.defines("relate"):
+        queries, keys = Q[:, None], K[None]
+        sides = f"q of shape {_words(queries.axes)}, k of shape {_words(keys.axes)} and {both}"
+        yield "relate(q, k, m, n)", sides, lambda: made.relate(queries, keys, m, n), pair, False
+    if kind.defines("bias"):
+        yield "bias(m, n)", both, lambda: made.bias(m, n), pair, False
+    if kind.defines("sees"):
+        yield "sees(m, n)", both, lambda: made.sees(m, n), pair, False
+    if kind.defines("value"):
+        read = real(r, c, e).named("R")
+        told = f"v of shape {_words(V[None].axes)} and {both}"
+        yield "value(v, m, n)", told, lambda: made.value(V[None], m, n), read, False
+    if kind.defines("scores"):
+        yield "scores(Q, K, m, n)", rows, lambda: made.scores(Q, K, u, p), pair, True
+
+
+def require_no_state(encoding: Encoding) -> None:
+    """Refuse code that remembers; a class without parameters of its own is looked at once."""
+    if encoding.parameters:
+        _require(encoding)
+    else:
+        _of_kind(type(encoding))  # type: ignore[arg-type]  # classes hash by identity
+
+
+@lru_cache(maxsize=1024)
+def _of_kind(kind: type[Encoding]) -> None:
+    _require(kind())
+
+
+def _require(encoding: Encoding) -> None:
+    shadowed = sorted(FINAL & set(vars(encoding)))
+    if shadowed:
+        raise TypeError(
+            f"{type(encoding).__name__}: an instance has its own {shadowed[0]}, which laws look at"
+        )
+    first, second = _marked_letters(encoding, "′"), _marked_letters(encoding, "")
+    _of_hooks(encoding, first)
+    left = {v.term for v in first.values()}
+    if any(left & free(result) for result in _of_hooks(encoding, second)):
+        raise TypeError(
+            f"{type(encoding).__name__} gives the results of an earlier call: it keeps something "
+            "from call to call; compute everything anew"
+        )
+
+
+def _marked_letters(encoding: Encoding, mark: str) -> dict[str, Any]:
+    axes, width = (encoding.axes,) * bool(encoding.axes), encoding.width
+    kinds = {
+        "Q": real(r, width),
+        "K": real(c, width),
+        "V": real(c, width if encoding.defines("add") else e),
+        "u": natural() if encoding.whole else positions(r, *axes),
+        "p": natural() if encoding.whole else positions(c, *axes),
+    }
+    return {name: given.named(name + mark) for name, given in kinds.items()}
+
+
+def _of_hooks(encoding: Encoding, letters: Mapping[str, Any]) -> list[Term]:
+    """What comes out of the encoding as a whole, and of one token and one pair."""
+    Q, K, V, u, p = letters.values()
+    if encoding.whole:
+        u, p = u + arange(r), p + arange(c)
+    made = (
+        encoding.attention(Q, K, V, u, p),
+        encoding.encode(K, p),
+        encoding.encode_query(Q, u),
+        encoding.attention(Q[:1], K[:1], V[:1], u[:1], p[:1]),
+        encoding.code(p[0]),
+    )
+    return [array.term for array in made]
+
 
 _READ: WeakSet[type[Encoding]] = WeakSet()
 

@@ -28,14 +28,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from array_api_compat import array_namespace
 
-from .misdeclared import misdeclared
+from .declarations import misdeclared, unwritten
 from .symbolic.array import as_array
 from .symbolic.claim import Law
 from .symbolic.givens import Given, positions, real, sizes
 from .symbolic.scalars import integer, length_value
 from .symbolic.terms import free
 from .theorems.definitions.attention import softmax
-from .unwritten import unwritten
 
 __all__ = ["FINAL", "HOOKS", "Encoding"]
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .conformance import require_read
+from .conformance import require_no_state, require_read
 from .encoding import Encoding
 from .law_names import LAW_SIZES, named, require_own_names, size_names
-from .stateless import require_no_state
 from .symbolic.array import as_array
 from .symbolic.asked import arrays_only
 from .symbolic.budget import left

@@ -6,10 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .derived_words import derivation, derived_line, side_lines
-from .exact_words import exact_lines
-from .layout import bullets, filled, formula, section
-from .number_lines import number_lines
+from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
 from .records import (
     ControlRecord,
     Formula,
@@ -22,6 +19,7 @@ from .records import (
     TheoremRecord,
 )  # fmt: skip
 from .terminal import sign
+from .terminal_text import bullets, filled, formula, section
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:

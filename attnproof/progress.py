@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .bars import bar
 from .records import BrokenFile, DemonstrationRecord, TheoremRecord
 from .terminal import conditions, sign, style
+from .terminal_text import bar
 
 if TYPE_CHECKING:
     from rich.console import Console

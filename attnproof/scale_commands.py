@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bars import bar
-from .headed import headed
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtype, JsonFile, Seed
+from .terminal_text import bar, headed
 from .usage import UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .bars import bar
 from .claim_page import claim_page
 from .faults import FAULT, broken_by, exit_code
 from .page import kernel_steps, page
 from .records import BrokenFile
 from .runner import check, run
+from .terminal_text import bar
 
 if TYPE_CHECKING:
     from .catalogue import Broken, Catalogue, Source

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .bars import bar
 from .card_page import CELL_SIGNS
 from .card_records import BrokenEncoding, CellRecord
+from .terminal_text import bar
 
 if TYPE_CHECKING:
     from rich.console import Console

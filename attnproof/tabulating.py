@@ -10,13 +10,13 @@ from time import perf_counter
 
 from . import __version__
 from .card_records import BrokenEncoding, CellRecord, EncodingRecord, RequirementRecord, TableRecord
+from .conformance import NotAnEncoding, require_shapes
 from .described import encoding_record, law_record, source_of
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
 from .evidence import InternalErrorEvidence, UndecidedEvidence
 from .faults import broken_by
 from .registry import Home, home
-from .shapes import NotAnEncoding, require_shapes
 from .verdict_line import clauses
 
 __all__ = ["Outcome", "Tell", "cell", "tabulate"]

@@ -7,9 +7,9 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from .derived_words import derivation
-from .headed import headed
+from .evidence_words import derivation
 from .records import ControlRecord, MeasuredEvidence, ProvedEvidence, TheoremRecord
+from .terminal_text import headed
 from .verdict_line import clauses
 
 if TYPE_CHECKING:

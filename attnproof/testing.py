@@ -26,6 +26,7 @@ from .conformance import (
     require_encoding,
     require_numbers,
     require_read,
+    require_shapes,
 )  # fmt: skip
 from .laws import LAWS
 from .real_code.asserting import (
@@ -44,7 +45,6 @@ from .real_code.asserting import (
     check_rotary,
 )  # fmt: skip
 from .registry import BUILT_IN
-from .shapes import require_shapes
 from .symbolic.comparison import NotRun
 
 if TYPE_CHECKING:

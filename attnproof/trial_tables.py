@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .headed import headed
+from .terminal_text import headed
 from .trial_records import AIM, CaughtRecord, FaultRecord, RateRecord, TrialsRecord
 
 if TYPE_CHECKING:

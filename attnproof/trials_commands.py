@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .bars import bar
 from .encoding_commands import cores
 from .interrupt import Interrupted, held_back
 from .options import DeviceOption, Dtypes, JsonFile, Seed
+from .terminal_text import bar
 from .usage import UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..cells import idle, settled
-from ..conformance import read_elsewhere
+from ..conformance import read_elsewhere, require_no_state
 from ..encoding import Encoding
 from ..encoding_law import Answer, EncodingLaw
 from ..laws import LAWS
 from ..laws.positions import RUN
-from ..stateless import require_no_state
 from ..symbolic import namespace as xp
 from ..symbolic.array import Array, as_array
 from ..symbolic.budget import OutOfTime, within

@@ -8,9 +8,15 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 from markupsafe import Markup
 
-from ..derived_words import derivation, derived_line, sides_latex
-from ..exact_words import exact_lines
-from ..policy_words import nearest, not_applied, policy_lines
+from ..evidence_words import (
+    derivation,
+    derived_line,
+    exact_lines,
+    nearest,
+    not_applied,
+    policy_lines,
+    sides_latex,
+)
 from ..symbolic.latex import NOTATION
 from . import view, words
 from .figure import ratio_dot

@@ -11,7 +11,7 @@ from typing import get_args
 from markupsafe import Markup, escape
 
 from .. import terminal
-from ..exact_words import exact_lines
+from ..evidence_words import exact_lines
 from ..records import (
     ControlRecord,
     GivenRecord,

@@ -8,8 +8,7 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from ..bars import bar
-from ..headed import headed
+from ..terminal_text import bar, headed
 from .records import BAD, LOST, CellRecord, SweepRecord, holds
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding
-from attnproof.unwritten import EXAMPLES
+from attnproof.declarations import EXAMPLES
 
 
 class Nothing(Encoding):

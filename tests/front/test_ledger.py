@@ -9,8 +9,7 @@ from typing import get_args
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.ledger import BrokenClaim, Ledger, Reference, load_ledger
-from attnproof.ledger_file import WORDS, read
+from attnproof.ledger import WORDS, BrokenClaim, Ledger, Reference, load_ledger, read
 from attnproof.records import ClaimRecord, ClaimVerdict
 
 WriteTheorem = Callable[..., Path]

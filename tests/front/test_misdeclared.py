@@ -12,9 +12,9 @@ import pytest
 import attnproof
 from attnproof import Encoding, at_least, hypothesis, real, sizes
 from attnproof.cli import main
+from attnproof.conformance import NotAnEncoding, misshapen
 from attnproof.encodings.rope import Rope
 from attnproof.registry import load_encodings
-from attnproof.shapes import NotAnEncoding, misshapen
 from attnproof.testing import check_encoding
 
 Output = pytest.CaptureFixture[str]

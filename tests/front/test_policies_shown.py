@@ -5,9 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from attnproof.evidence import MeasuredEvidence
-from attnproof.number_lines import number_lines
+from attnproof.evidence_words import nearest, not_applied, number_lines, policy_lines
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.policy_words import nearest, not_applied, policy_lines
 from attnproof.report.templating import environment
 from attnproof.translate import measured
 

@@ -7,8 +7,7 @@ from typing import get_args
 
 import pytest
 
-from attnproof.ledger import ClaimEntry
-from attnproof.ledger_file import VERDICTS
+from attnproof.ledger import VERDICTS, ClaimEntry
 from attnproof.records import ClaimVerdict, Outcome, Verdict
 from attnproof.verdict import Findings, derive
 

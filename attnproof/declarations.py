@@ -1,23 +1,111 @@
-"""What is wrong with the way in which a class declares an encoding.
-
-Each of these would leave an encoding that runs and is not the one its author means: a method that
-no law looks at, a parameter that hides a method, two lengths of one name.
-"""
+"""How a class declares an encoding: its hypotheses, what it leaves unwritten, what is wrong."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from .symbolic.array import as_array
+from .symbolic.array import Array, as_array
+from .symbolic.claim import Claim, Law
+from .symbolic.concrete import ConcreteClaim, ConcreteLaw
 from .symbolic.givens import Given
 from .symbolic.terms import free
 
-__all__ = ["misdeclared"]
+__all__ = ["EXAMPLES", "hypothesis", "misdeclared", "unwritten"]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def hypothesis(says: str) -> Callable[[Method], Method]:
+    """Mark a method of an encoding as a hypothesis on its parameters, said in these words.
+
+    The method returns a list of claims and pairs of equal arrays.  A law that fails without it is
+    tried again with it; the card then tells both: proved under it, and a witness without it.
+
+    A method that takes letters of the laws, such as the positions ``i`` and ``j`` that have to
+    have different codes, speaks of them too: "the positions are below 2^d".  It is tried of the
+    laws that have all of these letters.
+    """
+    if not isinstance(says, str):
+        raise TypeError('say what is assumed: @hypothesis("the slope is at least 0")')
+
+    def wrap(method: Method) -> Method:
+        @wraps(method)
+        def told(*args: Any, **named: Any) -> list[Any]:
+            return _list_of_claims(method.__name__, method(*args, **named))
+
+        told.__dict__["says"] = says
+        return cast("Method", told)
+
+    return wrap
+
+
+def _list_of_claims(name: str, said: Any) -> list[Any]:
+    """What a hypothesis returns, as a list; a comparison of arrays is no claim."""
+    kinds = Claim | Law | ConcreteClaim | ConcreteLaw  # the latter in a run on numpy
+    one = isinstance(said, kinds)
+    many = isinstance(said, Iterable) and not isinstance(said, Array)
+    parts = [said] if one else list(said) if many else [None]
+    for part in parts:
+        if not (isinstance(part, kinds) or (isinstance(part, tuple) and len(part) == 2)):
+            raise TypeError(
+                f"the hypothesis {name} returns a list of claims such as at_least(self.slope, 0), "
+                f"or of pairs (left, right) that are equal; got {said!r}"
+            )
+    return parts
+
+
+# Where each is written, to look at; beside these, `attnproof new` explains what acts on scores.
+EXAMPLES = {
+    "add": "attnproof/encodings/sinusoidal.py",
+    "relate": "attnproof/encodings/shaw.py",
+    "bias": "attnproof/encodings/alibi.py",
+    "sees": "attnproof/encodings/causal_window.py",
+    "shift": "attnproof/encodings/sinusoidal.py",
+    "bound": "attnproof/encodings/matrix_powers.py",
+    "beyond": "tests/encodings/test_laws_of_positions.py",
+    "apart": "attnproof/encodings/rope.py",
+    "fall": "attnproof/encodings/alibi.py",
+    "margin": "attnproof/encodings/alibi.py",
+}
+
+
+def unwritten(encoding: Any, base: type, method: str) -> str:
+    """What is wrong with a call of ``method`` of this encoding, which only ``base`` has.
+
+    It names the class and the method, says what the method gives in the words and shapes of the
+    base class, and where an example stands.
+
+    >>> from attnproof import Encoding
+    >>> class Mine(Encoding): pass
+    >>> print(unwritten(Mine(), Encoding, "add"))
+    Mine does not write add(p), which was called: it is to give what is added to the token at p:
+    positions (..) -> (.., d). Write it in class Mine, as attnproof/encodings/sinusoidal.py does,
+    or call it only where Mine.defines('add')
+    """
+    cls = type(encoding)
+    hook = getattr(base, method)
+    names = [name for name in inspect.signature(hook).parameters if name != "self"]
+    call = f"{method}({', '.join(names)})"
+    words = (inspect.getdoc(hook) or "").partition("\n")[0]  # empty under python -OO
+    gives = f": it is to give {words[:1].lower()}{words[1:]}" if words else "."
+    if cls.defines(method):
+        return (
+            f"{cls.__name__}.{call} calls that of {base.__name__}, which is not written{gives} "
+            f"Drop the call of super().{method}; {EXAMPLES[method]} shows one that is whole"
+        )
+    return (
+        f"{cls.__name__} does not write {call}, which was called{gives} Write it in class "
+        f"{cls.__name__}, as {EXAMPLES[method]} does, or call it only where "
+        f"{cls.__name__}.defines({method!r})"
+    )
+
 
 READ = frozenset(["width", "axes", "whole", "together"])  # attributes that are read of an instance
 PER_COORDINATE = frozenset(["apart", "tell"])  # they may be given the number of a coordinate too
