@@ -66,7 +66,7 @@ KINDS = {
 def statement(claimed: Statement) -> Formula:
     """The conclusions of a statement; in text, one line each."""
     from .symbolic.latex import statement_latex
-    from .symbolic.plain_claims import plain_claim
+    from .symbolic.plain import plain_claim
 
     lines = [
         f"{says}: {plain_claim(claim)}" if says else plain_claim(claim)
@@ -78,7 +78,7 @@ def statement(claimed: Statement) -> Formula:
 def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
     """The equations and laws that a statement takes as true."""
     from .symbolic.latex import law_latex
-    from .symbolic.plain_claims import plain_law
+    from .symbolic.plain import plain_law
 
     equations = tuple(_equation(left, right) for left, right in claimed.assume)
     laws = (Formula(latex=law_latex(law), text=plain_law(law)) for law in claimed.laws)
@@ -189,7 +189,7 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
 def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
     """A fact that a proof rests on, and the conclusion that it is, if it is no hypothesis."""
     from .symbolic.latex import fact_latex
-    from .symbolic.plain_claims import plain_fact
+    from .symbolic.plain import plain_fact
 
     told = Formula(latex=fact_latex(fact), text=plain_fact(fact))
     return UseRecord(formula=told, source=conclusions.get(_said(fact.law.claim), ""))

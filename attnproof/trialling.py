@@ -71,7 +71,7 @@ def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
                 tell(batch, cases)
     except KeyboardInterrupt:
         pass
-    from .numeric.trials.rates import CONFIDENCE
+    from .numeric.trials.judging import CONFIDENCE
 
     return TrialsRecord(
         attnproof=__version__,
@@ -116,8 +116,7 @@ def _in_worker(batch: Batch) -> list[Case]:
 
 def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]:
     from .numeric.measurement import POLICIES
-    from .numeric.trials.judging import EVERY_RULE
-    from .numeric.trials.rates import upper
+    from .numeric.trials.judging import EVERY_RULE, upper
 
     for rule in EVERY_RULE:
         for dtype in (*dtypes, ""):

@@ -17,14 +17,13 @@ from .devices import called
 from .holding import number_array
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX
-from .measurement import Judged, Measurement
+from .measurement import Judged, Measurement, how, place_of, rows_of, sampled
 from .order import different, ordered
 from .policies.bitwise import answers_each_alone
 from .policies.judging import Judging
 from .profile import Profile, profile_of
 from .rounded import Rounded
 from .task import Task
-from .told import how, place_of, rows_of, sampled
 from .torch_reading import TorchReading
 from .walk import Replacement, Where, never
 

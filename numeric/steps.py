@@ -16,9 +16,8 @@ import torch
 from . import threads
 from .compare import NOTHING_TOLD
 from .implementations import DoesNotFit, Implementation
-from .measurement import Measurement
+from .measurement import Measurement, counted
 from .task import Task
-from .told import counted
 from .walk import TooLarge
 
 __all__ = ["informative", "one_thread"]

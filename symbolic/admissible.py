@@ -18,8 +18,8 @@ from .balls import Balls
 from .candidates import NUMBERS, Candidate, array_of
 from .certified_numbers import Unclear, fraction, same
 from .claim import Law
-from .contractions import Contraction, contraction
 from .designs import is_design, reflection
+from .facts import Contraction, contraction
 from .givens import Given
 from .laws import holds
 from .scalars import length_value

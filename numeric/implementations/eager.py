@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..softmax_bound import softmax_bound
+from ..attention_bound import softmax_bound
 from ..walk import Replacement, never
 from . import Implementation
 

@@ -21,9 +21,8 @@ from attnproof.symbolic.terms import Term
 from ..compare import place_in
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
-from ..measurement import Judged
+from ..measurement import Judged, place_of
 from ..profile import FULL_BLOCK
-from ..told import place_of
 from ..walk import Where
 
 __all__ = [

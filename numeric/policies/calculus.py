@@ -9,16 +9,14 @@ import torch
 from torch import Tensor
 
 from ..arithmetic import Arithmetic
-from ..attention_bound import AttentionBound
-from ..functions import SmoothFunction
+from ..attention_bound import AttentionBound, softmax_bound
+from ..kinds import SmoothFunction
 from ..profile import Profile
 from ..rounded import Rounded, Scalar
-from ..softmax_bound import softmax_bound
 from ..torch_reading import BoundReading
 from ..walk import ENTRIES, Replacement
-from .independent import Part, plus, radius_of, root, sources
+from .independent import Part, multiplicity, plus, radius_of, root, sources
 from .kernels import attention_spread, softmax_spread
-from .multiplicity import multiplicity
 from .spread import Spread
 
 __all__ = ["SpreadArithmetic", "SpreadReading"]

@@ -23,7 +23,7 @@ from ..rounded import Rounded
 from ..sample import Sample
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, RowWalk, Where
-from .multiplicity import ALIKE, multiplicity
+from .independent import ALIKE, multiplicity
 from .residual import Generic, Seen, scores_moved
 from .spread import Spread
 from .weights import Attended, attended, eager_kernel, kernel_of

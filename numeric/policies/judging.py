@@ -15,10 +15,9 @@ from attnproof.symbolic.terms import Term
 
 from ..compare import SIDES, Comparison, of_definition, wide, worse, worst
 from ..implementations import Implementation
-from ..measurement import Judged
+from ..measurement import HEADS, Judged, place_of
 from ..profile import Profile
 from ..rounded import Rounded
-from ..told import HEADS, place_of
 from ..walk import Where
 from .bitwise import (
     Compared,

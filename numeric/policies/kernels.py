@@ -18,9 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound
+from ..attention_bound import AttentionBound, softmax_bound
 from ..rounded import Rounded
-from ..softmax_bound import softmax_bound
 from .independent import LAMBDA, Part, radius_of, root, sources
 from .spread import Spread
 from .weights import attended, common, kernel_of

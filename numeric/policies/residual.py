@@ -30,8 +30,7 @@ from math import inf, sqrt
 import torch
 from torch import Tensor
 
-from .independent import sources
-from .multiplicity import copies
+from .independent import copies, sources
 from .spread import Spread
 from .weights import Attended
 

@@ -38,8 +38,7 @@ import torch
 from torch import Tensor
 
 from ..rounded import Rounded
-from .independent import LAMBDA, Part, linear, plus, radius_of, root, sources
-from .multiplicity import ALIKE, multiplicity
+from .independent import ALIKE, LAMBDA, Part, linear, multiplicity, plus, radius_of, root, sources
 
 if TYPE_CHECKING:
     from .calculus import SpreadArithmetic

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.claim import Law
-from attnproof.symbolic.contractions import Contraction, contraction
+from attnproof.symbolic.facts import Contraction, contraction
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.terms import Term
 
@@ -17,8 +17,8 @@ from ..holding import Unsatisfiable, index_values
 from ..hypotheses import spot_of
 from ..walk import TooLarge
 from .hypothesis import NO_ORDER, SIGNED, Hypothesis
-from .real_roots import real_roots
 from .residue import Degree, NoResidue, Residue
+from .roots import real_roots
 from .solving import inverse, linear, square_roots
 from .whole import depth_of
 

@@ -22,10 +22,9 @@ from ..walk import Where
 from .angles import AngleReading
 from .arithmetic import FieldArithmetic
 from .draws import Draws
-from .powers import power
 from .residue import Degree, NoResidue, Residue
 from .roots import roots
-from .towers import Tower
+from .towers import Tower, power
 from .whole import Whole, is_whole, positions_in, whole
 
 __all__ = ["ResidueReading"]

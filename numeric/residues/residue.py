@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-
-from .degree import CONSTANT, Degree, NoResidue
 
 if TYPE_CHECKING:
     from .arithmetic import FieldArithmetic
 
 __all__ = ["CONSTANT", "EXACT", "ONCE", "Degree", "NoResidue", "Residue", "common"]
+
+
+class NoResidue(Exception):
+    """A term has no meaning in a finite field; the text says which part and why."""
+
+
+class Degree(NamedTuple):
+    """Bounds on the degrees of a numerator and a denominator in all that was drawn.
+
+    The denominator has every number that was divided by as a factor: where it is not 0, the
+    value is defined.
+    """
+
+    above: int
+    below: int
+
+    def plus(self, other: Degree) -> Degree:
+        """Of a sum."""
+        above = max(self.above + other.below, other.above + self.below)
+        return Degree(above, self.below + other.below)
+
+    def times(self, other: Degree) -> Degree:
+        """Of a product."""
+        return Degree(self.above + other.above, self.below + other.below)
+
+    def inverse(self) -> Degree:
+        """Of 1/(a/b) = b²/(a b): both a and b must not be 0."""
+        return Degree(2 * self.below, self.above + self.below)
+
+    def either(self, other: Degree) -> Degree:
+        """Of an array some of whose entries are of one degree, and some of the other."""
+        return Degree(max(self.above, other.above), max(self.below, other.below))
+
+    def summed(self, count: int) -> Degree:
+        """Of a sum of so many."""
+        return Degree(self.above + (count - 1) * self.below, count * self.below)
+
+
+CONSTANT = Degree(0, 0)
+
 
 EXACT = 2**53
 ONCE = 2**50
@@ -44,18 +82,32 @@ class Residue:
     """
 
     __slots__ = (
-        "_bound", "_factors", "_raw", "_rows", "_undefined", "arithmetic", "degree", "hidden",
+        "_bound",
+        "_factors",
+        "_raw",
+        "_rows",
+        "_undefined",
+        "arithmetic",
+        "degree",
+        "hidden",
         "shape",
-    )  # fmt: skip
+    )
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
     def __init__(
-        self, arithmetic: FieldArithmetic, value: Tensor | None, undefined: Tensor | None = None,
-        hidden: Tensor | None = None, degree: Degree = CONSTANT, *, bound: int | None = None,
-        rows: Residue | None = None, factors: tuple[Tensor, Tensor] | None = None,
+        self,
+        arithmetic: FieldArithmetic,
+        value: Tensor | None,
+        undefined: Tensor | None = None,
+        hidden: Tensor | None = None,
+        degree: Degree = CONSTANT,
+        *,
+        bound: int | None = None,
+        rows: Residue | None = None,
+        factors: tuple[Tensor, Tensor] | None = None,
         shape: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """``bound`` is that of the entries of ``value`` where they are not reduced yet.
 
         The entries are those of ``value``, or of the product of the ``factors``, times ``rows``.
@@ -155,9 +207,15 @@ class Residue:
         if not b.ndim and self._factors is not None and b.undefined is None:
             left = self.arithmetic.reduced(self._factors[0] * b.value)
             return Residue(
-                self.arithmetic, None, self._undefined, None, degree, rows=self._rows,
-                factors=(left, self._factors[1]), shape=self.shape,
-            )  # fmt: skip
+                self.arithmetic,
+                None,
+                self._undefined,
+                None,
+                degree,
+                rows=self._rows,
+                factors=(left, self._factors[1]),
+                shape=self.shape,
+            )
         if self.ndim < 2 or b.shape != self.shape or self.shape[-1] < 2 or b._raw is None:
             return None
         if b._raw.stride(-1) or b._rows is not None or self._raw is None:

@@ -32,14 +32,13 @@ from ..devices import called
 from ..holding import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
-from ..measurement import Measurement
+from ..measurement import Measurement, place_of
 from ..measuring import Measuring
 from ..parts import parts_of
 from ..profile import profile_of
 from ..rounded import Rounded
 from ..scale import roles, scale_named, tokens
 from ..task import Task
-from ..told import place_of
 from ..walk import Replacement, TooLarge
 from . import SIDES_DIFFER
 from .reading import GatheredWithoutRule, SharedReading, gathered

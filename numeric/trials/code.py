@@ -7,13 +7,51 @@ before they meet the values, as fused kernels do.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..profile import wide_dtype
 
-__all__ = ["attend", "eager", "online"]
+__all__ = ["Step", "attend", "complex_turn", "eager", "half_split", "interleaved", "online", "same"]
+
+
+Step = Callable[[Tensor], Tensor]
+
+
+def same(x: Tensor) -> Tensor:
+    """x as it is."""
+    return x
+
+
+def _turns(positions: Tensor, frequencies: Tensor, angle: Step, like: Tensor) -> Any:
+    angles = angle(positions[..., None] * frequencies)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+
+
+def half_split(x: Tensor, positions: Tensor, frequencies: Tensor, angle: Step = same) -> Tensor:
+    """Channels (b, B + b) turn together, as in GPT-NeoX and Llama; ``angle`` rounds the angles."""
+    cos, sin = _turns(positions, frequencies, angle, x)
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+def interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    """Channels (2b, 2b + 1) turn together, as in RoFormer; of an array in that layout."""
+    cos, sin = _turns(positions, frequencies, same, x)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, odd * cos + even * sin), -1).flatten(-2)
+
+
+def complex_turn(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    """x as complex numbers times exp(i·angle), as in Meta's Llama: float32, rounded once."""
+    wide = wide_dtype(x.dtype)
+    pairs = torch.complex(*(part.to(wide).contiguous() for part in x.chunk(2, -1)))
+    angles = (positions[..., None] * frequencies).to(wide)
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat((turned.real, turned.imag), -1).to(x.dtype)
 
 
 def _scores(query: Tensor, key: Tensor, scale: float | None, mask: tuple[Tensor, ...]) -> Tensor:
@@ -24,9 +62,14 @@ def _scores(query: Tensor, key: Tensor, scale: float | None, mask: tuple[Tensor,
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, *mask: Tensor,
-    scale: float | None = None, sink: bool = False, shifted: bool = True,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *mask: Tensor,
+    scale: float | None = None,
+    sink: bool = False,
+    shifted: bool = True,
+) -> Tensor:
     """softmax(Q Kᵀ·scale) V, all keys at once.
 
     ``sink`` adds 1 to the denominator Σ exp(s), a key of score and value 0; without ``shifted``

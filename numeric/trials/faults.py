@@ -16,9 +16,8 @@ from torch.nn.functional import pad
 
 from ..implementations import Implementation
 from ..walk import Replacement, never
-from .code import attend, online
+from .code import Step, attend, half_split, interleaved, online, same
 from .honest import fused_bound
-from .rotary_code import Step, half_split, interleaved, same
 
 __all__ = ["FAULTS", "Fault"]
 

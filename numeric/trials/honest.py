@@ -12,8 +12,7 @@ from ..attention_bound import AttentionBound
 from ..implementations import Implementation, llama_rotary, multihead, scaled_dot_product
 from ..implementations.scaled_dot_product import ROW_AXIS, pairs
 from ..walk import Replacement, never
-from .code import eager, online
-from .rotary_code import complex_turn, half_split, interleaved
+from .code import complex_turn, eager, half_split, interleaved, online
 
 __all__ = ["BLOCKS", "fused_bound", "honest", "named_bound", "replacing"]
 

@@ -23,7 +23,52 @@ from .honest import honest
 from .rules import RULES, ruled
 from .statements import LONG, TOKENS, TRIALS, task_of
 
-__all__ = ["EVERY_RULE", "Case", "Said", "fault_cases", "honest_cases"]
+__all__ = ["CONFIDENCE", "EVERY_RULE", "Case", "Said", "fault_cases", "honest_cases", "upper"]
+
+
+CONFIDENCE = 0.95
+
+
+def upper(count: int, trials: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided upper bound of Clopper and Pearson 1934 on a rate, count of trials seen.
+
+    The p at which so few successes have probability 1 − confidence:
+    Σ_{k ≤ count} C(trials, k) pᵏ (1 − p)^(trials − k) = 1 − confidence, by bisection on the exact
+    sum (its terms through lgamma); the upper end of the bracket.  Without successes it is
+    1 − (1 − confidence)^(1/trials), about 3/trials.
+
+    >>> round(upper(0, 10_000), 6), round(upper(4_200, 10_000), 4), upper(3, 3)
+    (0.0003, 0.4282, 1.0)
+    """
+    if not 0 <= count <= trials:
+        raise ValueError(f"a count of 0 to {trials} was wanted, of {trials} trials; got {count}")
+    if count == trials:
+        return 1.0
+    low, high = count / trials, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _at_most(count, trials, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _at_most(count: int, trials: int, p: float) -> float:
+    """The probability of at most so many successes."""
+    yes, no = math.log(p) if p else -math.inf, math.log1p(-p) if p < 1 else -math.inf
+    whole = math.lgamma(trials + 1)
+    return math.fsum(
+        math.exp(
+            whole
+            - math.lgamma(k + 1)
+            - math.lgamma(trials - k + 1)
+            + (k * yes if k else 0.0)
+            + (trials - k) * no
+        )
+        for k in range(count + 1)
+    )
+
 
 EVERY_RULE = (*POLICIES, *RULES)
 ALARMS = ("violated", "non-finite")
@@ -130,9 +175,7 @@ def selected(task: Task) -> Where:
     return task.rows(task.statement.claims[""].left, 0, task.scale.rows)
 
 
-def exact_values(
-    task: Task, program: Implementation, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
+def exact_values(task: Task, program: Implementation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """The exact left side at these rows, from inputs rounded to the dtype, and its tolerance.
 
     In float64 the tolerance holds the errors of the reference as well, which is in float64.
@@ -147,9 +190,11 @@ def exact_values(
 
 
 def values_in(
-    task: Task, replaced: Mapping[str, Replacement], dtype: torch.dtype,
+    task: Task,
+    replaced: Mapping[str, Replacement],
+    dtype: torch.dtype,
     inputs: torch.dtype | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The left side at these rows as a program computes it in a dtype.
 
     ``inputs`` is the dtype that the inputs are rounded to before, where it is another.
@@ -161,9 +206,7 @@ def values_in(
             name: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x
             for name, x in values.items()
         }
-    reading = TorchReading(
-        sample.sizes, values, dtype, task.device, {**SOFTMAX, **replaced}
-    )
+    reading = TorchReading(sample.sizes, values, dtype, task.device, {**SOFTMAX, **replaced})
     with torch.no_grad():
         found: Tensor = reading.read(task.statement.claims[""].left, selected(task))
     return found.cpu()

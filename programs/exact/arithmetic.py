@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...numeric.residues.degree import CONSTANT, Degree
-from ...numeric.residues.residue import common
+from ...numeric.residues.residue import CONSTANT, Degree, common
 from .payload import Field, Number, Pair, Payload, either
 from .session import Session
 

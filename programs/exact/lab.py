@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...numeric.residues.degree import Degree
+from ...numeric.residues.residue import Degree
 from .guards import POSITION, as_numbers, whole
 from .payload import Field
 from .session import Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.residues.degree import CONSTANT, Degree
+from ...numeric.residues.residue import CONSTANT, Degree
 
 __all__ = ["Field", "Lost", "NoMeaning", "Number", "Pair", "Payload", "TooDeep", "either", "padded"]
 

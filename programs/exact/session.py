@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.residues.arithmetic import FieldArithmetic
-from ...numeric.residues.degree import CONSTANT, Degree
-from ...numeric.residues.powers import powers
-from ...numeric.residues.towers import tower
+from ...numeric.residues.residue import CONSTANT, Degree
+from ...numeric.residues.towers import powers, tower
 from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
 
 __all__ = ["HIDDEN", "Session"]

@@ -5,17 +5,71 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ..meaning import ELEMENTWISE, entry_of
-from ..scalars import entry, number_of
+from ..scalars import ONE, ZERO, add, entry, mul, num, number_of
 from ..terms import Term, bind, free, instantiate, make, postorder
 
 __all__ = [
-    "constant", "core", "inner_axes", "letter", "letter_of", "names_in", "names_of",
-    "needs_entries", "opened", "scalar", "small",
-]  # fmt: skip
+    "constant",
+    "core",
+    "folded",
+    "inner_axes",
+    "letter",
+    "letter_of",
+    "names_in",
+    "names_of",
+    "needs_entries",
+    "opened",
+    "scalar",
+    "small",
+]
+
+
+_HOLDS = {
+    "equal": lambda a, b: a == b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+}
+
+
+def folded(t: Term) -> Term:
+    """The number, with literal comparisons decided and zeros and ones dropped.
+
+    >>> from ..scalars import boolean
+    >>> folded(mul(add(make("indicator", (boolean("equal", ONE, ONE),)), ZERO), num(3)))
+    3
+    """
+    if t.op == "indicator":
+        held = _decided(t.args[0])
+        return t if held is None else ONE if held else ZERO
+    if t.op == "where":
+        held = _decided(t.args[0])
+        return t if held is None else folded(t.args[1 if held else 2])
+    if t.op == "add":
+        parts = [folded(a) for a in t.args]
+        known = sum((a.data for a in parts if a.op == "num"), ZERO.data)
+        rest = [a for a in parts if a.op != "num"]
+        return add(*rest, *([num(known)] if known or not rest else []))
+    if t.op == "mul":
+        parts = [folded(a) for a in t.args]
+        if ZERO in parts:
+            return ZERO
+        return mul(*(a for a in parts if a is not ONE))
+    if t.op == "power" and isinstance(t.data, int) and t.data > 0:
+        base = folded(t.args[0])
+        value = number_of(base)
+        return make("power", (base,), t.data) if value is None else num(value**t.data)
+    return t
+
+
+def _decided(t: Term) -> bool | None:
+    values = [number_of(a) for a in t.args]
+    if t.op not in _HOLDS or None in values:
+        return None
+    return bool(_HOLDS[t.op](*values))
+
 
 SMALL = 4
 """The longest axis of a matrix that is written out."""
-
 _LETTERS = {
     "tokens": "ijkmpq",
     "features": "abcuvwfgrs",  # e is the base of the exponential
@@ -25,13 +79,33 @@ _LETTERS = {
     "size": "ijkabc",
 }
 _PUSHED = ELEMENTWISE | {
-    "arange", "broadcast", "eye", "gather", "isin", "new axis", "permute", "pick", "reduce",
-    "slice", "tabulate",
-}  # fmt: skip
-_CURVED = frozenset((
-    "abs", "equal", "exp", "floor_divide", "indicator", "less", "less_equal", "log", "power",
-    "remainder", "sqrt",
-))  # fmt: skip
+    "arange",
+    "broadcast",
+    "eye",
+    "gather",
+    "isin",
+    "new axis",
+    "permute",
+    "pick",
+    "reduce",
+    "slice",
+    "tabulate",
+}
+_CURVED = frozenset(
+    (
+        "abs",
+        "equal",
+        "exp",
+        "floor_divide",
+        "indicator",
+        "less",
+        "less_equal",
+        "log",
+        "power",
+        "remainder",
+        "sqrt",
+    )
+)
 
 
 def letter(length: Term, taken: Iterable[Term]) -> str:

@@ -13,9 +13,8 @@ from itertools import product
 
 from ..scalars import num, number_of
 from ..terms import Term, free, instantiate, make
-from .folding import folded
 from .names import ATOM, LOOSE, Piece, bracket, has_script, wrap
-from .opening import core, inner_axes, letter, needs_entries, opened, small
+from .opening import core, folded, inner_axes, letter, needs_entries, opened, small
 
 __all__ = ["BasePrinter"]
 

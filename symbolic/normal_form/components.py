@@ -14,12 +14,11 @@ from ..rules import Refused
 from ..scalars import below, mul, power
 from ..terms import Term, bind, free, instantiate, make, postorder
 from .equations import chain, inside, reverse, rewrite, under
-from .gates import solved
+from .gates import common_word, solved
 from .matching import copies, in_sum, used
 from .nests import flat, innermost, layers, opened_index, renamed, wrap
 from .order import ordered
 from .polynomial import expand
-from .words import common_word
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser

@@ -9,8 +9,8 @@ from ..rules import Refused
 from ..scalars import ZERO, number_of
 from ..terms import Term, bind, free, instantiate, make
 from .equations import chain, inside, rewrite, under
+from .gates import strip_word, words_on
 from .nests import opened_index
-from .words import strip_word, words_on
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser

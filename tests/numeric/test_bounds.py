@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from attnproof.numeric.arithmetic import Arithmetic, representable
-from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.attention_bound import AttentionBound, softmax_bound
 from attnproof.numeric.calibration.store import KNOWN, read
 from attnproof.numeric.calibration.units import name_of
 from attnproof.numeric.profile import profile_of, unit_roundoff
-from attnproof.numeric.softmax_bound import softmax_bound
 
 CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.bfloat16)

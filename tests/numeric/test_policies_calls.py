@@ -16,11 +16,11 @@ from attnproof.numeric.compare import of_definition, worst
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
+from attnproof.numeric.measurement import escapes, rows_of
 from attnproof.numeric.policies.sharing import SharedSpreads, sharing
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
-from attnproof.numeric.told import escapes, rows_of
 from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.terms import free
 from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted

@@ -13,12 +13,12 @@ from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import implementations
+from attnproof.numeric.measurement import escapes
 from attnproof.numeric.policies.bitwise import queries_moved, reads_as_given
 from attnproof.numeric.policies.calculus import SpreadArithmetic
 from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
 from attnproof.numeric.policies.weights import attended, kernel_of
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.told import escapes
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import frequencies, permutation, positions, real
 from attnproof.theorems.definitions.attention import attention

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.residues import powers as powers_of
+from attnproof.numeric.residues import towers as powers_of
 from attnproof.numeric.residues.arithmetic import FieldArithmetic
 from attnproof.numeric.residues.cost import cost
 from attnproof.numeric.residues.exact import exact
-from attnproof.numeric.residues.powers import power, powers
 from attnproof.numeric.residues.residue import EXACT, ONCE, Residue
 from attnproof.numeric.residues.solving import inverse, linear, square_roots
-from attnproof.numeric.residues.towers import tower
+from attnproof.numeric.residues.towers import power, powers, tower
 from attnproof.numeric.residues.work import BUDGET, work
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import orthogonal, permutation, real, sizes

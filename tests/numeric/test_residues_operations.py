@@ -9,10 +9,9 @@ import torch
 
 from attnproof.numeric.residues.arithmetic import FieldArithmetic
 from attnproof.numeric.residues.circle import choices, order_of, random_points
-from attnproof.numeric.residues.powers import powers
 from attnproof.numeric.residues.residue import Degree, NoResidue, Residue
 from attnproof.numeric.residues.roots import root, roots
-from attnproof.numeric.residues.towers import NoTower, is_prime, tower
+from attnproof.numeric.residues.towers import NoTower, is_prime, powers, tower
 
 PRIMES = (7, 23, 1_019, 4_194_287)
 

@@ -24,9 +24,9 @@ from attnproof.numeric.trials.judging import (
     effect,
     fault_cases,
     honest_cases,
+    upper,
     values_in,
 )  # fmt: skip
-from attnproof.numeric.trials.rates import upper
 from attnproof.numeric.trials.rules import HAND, ruled
 from attnproof.numeric.trials.statements import TRIALS, task_of
 from tests.numeric.statements import CPU

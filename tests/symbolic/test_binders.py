@@ -28,7 +28,7 @@ from attnproof.symbolic.facts import law_of
 from attnproof.symbolic.givens import Given, function, index_below, natural, real, sizes
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.latex import claim_latex
-from attnproof.symbolic.plain_claims import plain_claim
+from attnproof.symbolic.plain import plain_claim
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ZERO, add, mul, num
 from attnproof.symbolic.statement import Statement, theorem

@@ -43,8 +43,7 @@ from attnproof.symbolic.latex import (
     name_latex,
     statement_latex,
 )  # fmt: skip
-from attnproof.symbolic.plain import plain
-from attnproof.symbolic.plain_claims import plain_claim, plain_fact, plain_law
+from attnproof.symbolic.plain import plain, plain_claim, plain_fact, plain_law
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.complex import conjugate, product, unit

@@ -15,8 +15,7 @@ from attnproof.symbolic.continuity import whole_valued
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
 from attnproof.symbolic.opened import opened
-from attnproof.symbolic.plain import plain
-from attnproof.symbolic.plain_claims import plain_claim
+from attnproof.symbolic.plain import plain, plain_claim
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import add, entry, index, mul, size
 from attnproof.symbolic.shortening import DEEP, PAGE, shortened
