@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .conformance import require_shapes
 from .encoding import Encoding
+from .encoding_table import LIMIT, Tell, tabulate
 from .registry import in_order, load_encodings, load_file
-from .tabulating import LIMIT, Tell, tabulate
 from .usage import require_known
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .faults import broken_by
-from .numeric.outside import imported
+from .numeric.file_imports import imported
 
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem

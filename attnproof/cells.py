@@ -11,6 +11,7 @@ from .card_records import CellRecord, CellVerdict
 from .conformance import Misread
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters
+from .encoding_table import LIMIT
 from .evidence import (
     Evidence,
     Formula,
@@ -25,7 +26,6 @@ from .symbolic.budget import OutOfTime, spend, within
 from .symbolic.decision import Decision
 from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
-from .tabulating import LIMIT
 
 __all__ = ["decided"]
 

@@ -137,7 +137,7 @@ def show(
             require_id(name, ids, members, "subject")
         else:
             require_id(name, ids, claims.ids, "document")
-    from .showing import show_claim, show_sides, show_theorem
+    from .show_command import show_claim, show_sides, show_theorem
 
     options = options_of(not no_numeric, scale, device, dtype, seed)
     codes = []

@@ -18,11 +18,11 @@ import numpy as np
 from .encoding import FINAL, Encoding
 from .law_names import c, e, named, r
 from .symbolic.array import Array, AxisMismatch, as_array, broadcast_shapes
-from .symbolic.asked import arrays_only
 from .symbolic.bodies import Code
 from .symbolic.claim import Law, equal
 from .symbolic.gate import Misread
 from .symbolic.givens import natural, positions, real
+from .symbolic.inspection import arrays_only
 from .symbolic.namespace import arange
 from .symbolic.plain import plain
 from .symbolic.statement import Statement

@@ -169,7 +169,7 @@ def _chosen(
 
 
 def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
-    from .described import source_of
+    from .descriptions import source_of
 
     wanted = {file.resolve() for file in files}
     return [kind for kind in found.kinds if source_of(kind) in wanted]
@@ -188,8 +188,8 @@ def _decide(
         _require_torch()
     from rich.console import Console
 
+    from .encoding_table import LIMIT, tabulate
     from .table_progress import table_progress
-    from .tabulating import LIMIT, tabulate
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
         record = tabulate(

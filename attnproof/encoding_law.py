@@ -15,11 +15,11 @@ from .conformance import require_no_state, require_read
 from .encoding import Encoding
 from .law_names import LAW_SIZES, named, require_own_names, size_names
 from .symbolic.array import as_array
-from .symbolic.asked import arrays_only
 from .symbolic.budget import left
 from .symbolic.claim import Claim, Instance
 from .symbolic.claim import Law as Hypothesis
 from .symbolic.givens import Given
+from .symbolic.inspection import arrays_only
 from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, postorder

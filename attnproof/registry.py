@@ -26,7 +26,7 @@ from typing import Any
 from .card_records import BrokenEncoding
 from .encoding import Encoding
 from .faults import broken_by
-from .numeric.outside import imported
+from .numeric.file_imports import imported
 
 __all__ = [
     "BUILT_IN", "GROUP", "Encodings", "Home", "home", "in_order", "load_encodings", "load_file",

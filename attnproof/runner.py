@@ -12,8 +12,8 @@ from . import __version__
 from .catalogue import Catalogue, Entry, Source
 from .checking import Options, check
 from .claims import decide_claims, with_known_conclusions
-from .defined import definitions
-from .demonstrated import demonstrate
+from .definitions_used import definitions
+from .demonstrations import demonstrate
 from .faults import broken_by
 from .ledger import Ledger
 from .machine import machine

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
-    from .numeric.at_scale.found import Found
+    from .numeric.at_scale.results import Found
     from .scale_records import ScaleRecord
 
 __all__ = ["calls_of", "register", "scale", "scale_table", "told_of"]
@@ -144,7 +144,7 @@ def _found(
 ) -> tuple[list[Found], list[str], list[InternalErrorEvidence]]:
     """What every way found, with a line of progress; the ways that were left out, and why."""
     from .evidence import InternalErrorEvidence
-    from .numeric.at_scale.ways import WAYS, check_at_scale, chosen_ways
+    from .numeric.at_scale.methods import WAYS, check_at_scale, chosen_ways
     from .symbolic.faults import fault_of
 
     require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")

@@ -14,7 +14,7 @@ from .usage import UsageError, require_device, require_file, require_known
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .numeric.at_scale.found import Found
+    from .numeric.at_scale.results import Found
     from .records import Expected
 
 __all__ = ["register", "sharded"]

@@ -14,7 +14,7 @@ from .terminal_text import bar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .tabulating import Outcome, Tell
+    from .encoding_table import Outcome, Tell
 
 __all__ = ["table_progress"]
 

@@ -102,7 +102,7 @@ def check_encoding(
         if law.id in wanted:
             cells.append(decided(found, law))
             _require(found, law, cells[-1], wanted[law.id])
-    from .described import encoding_record, law_record
+    from .descriptions import encoding_record, law_record
 
     return TableRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__,

@@ -19,7 +19,7 @@ from .usage import UsageError, require_device, require_file, require_known
 if TYPE_CHECKING:
     from .numeric.trials.batches import Batch
     from .numeric.trials.judging import Case
-    from .trialling import Asked, Tell
+    from .trials import Asked, Tell
 
 __all__ = ["register"]
 
@@ -65,7 +65,7 @@ def trials(
 
     from .trial_tables import grids, shown, summary
     from .trial_tables import markdown as written
-    from .trialling import run_trials
+    from .trials import run_trials
 
     with _progress(asked) as tell:
         record = run_trials(asked, tell)
@@ -100,7 +100,7 @@ def _asked(
         raise UsageError(told) from None
     from .numeric.designs import DESIGNS
     from .numeric.devices import DTYPES, DeviceAbsent, chosen
-    from .trialling import Asked
+    from .trials import Asked
 
     require_known(designs, tuple(DESIGNS), "an input design", f"{', '.join(DESIGNS)}")
     try:

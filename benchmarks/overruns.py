@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from attnproof import Encoding, EncodingLaw, natural, positive, real
+from attnproof.encoding_table import cell
 from attnproof.laws import LAWS
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
@@ -28,7 +29,6 @@ from attnproof.symbolic.claim import Claim, at_least, equal
 from attnproof.symbolic.givens import Given, sizes
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement
-from attnproof.tabulating import cell
 
 __all__ = ["overruns"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .outside import imported
+from .file_imports import imported
 
 __all__ = [
     "Demonstration", "Demonstrations", "Row", "demonstration", "load_demonstrations", "reproduced",

@@ -11,7 +11,7 @@ constant    all token rows equal
 structured  two distinct keys, values 1 with one of them and −1 with the other
 ==========  ==========================================================================
 
-What they do to the givens of a statement is in :mod:`~attnproof.numeric.designed`.
+What they do to the givens of a statement is in :mod:`~attnproof.numeric.design_changes`.
 """
 
 from __future__ import annotations

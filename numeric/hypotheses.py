@@ -23,7 +23,7 @@ from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
-from .holding import Unsatisfiable, broken, holds, index_values, number_array, sides
+from .hypotheses_hold import Unsatisfiable, broken, holds, index_values, number_array, sides
 from .reading import RowReading
 from .torch_reading import TorchReading
 

@@ -18,8 +18,8 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
-from .designed import designed
-from .holding import Unsatisfiable
+from .design_changes import designed
+from .hypotheses_hold import Unsatisfiable
 from .scale import Scale, depths, roles, terms_of, tokens
 
 __all__ = ["SmoothFunction", "values_by_kind"]

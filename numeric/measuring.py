@@ -12,16 +12,16 @@ import torch
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
-from .attended import read_as
+from .attention_inputs import read_as
+from .design_results import beyond_range, contradicted, merged, tasks_of
 from .designs import NORMAL, Design
 from .existence import search
-from .holding import Unsatisfiable
+from .hypotheses_hold import Unsatisfiable
 from .implementations import DoesNotFit, Implementation
 from .measurement import Measurement
 from .parts import again, drawn
 from .run import run
 from .scale import Scale, scale_named, sizes_of
-from .speaking import beyond_range, contradicted, merged, tasks_of
 from .steps import FEWEST, informative, one_thread
 from .task import Task
 from .walk import TooLarge

@@ -14,7 +14,7 @@ from attnproof.symbolic.laws import opened
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, postorder
 
-from .holding import Unsatisfiable
+from .hypotheses_hold import Unsatisfiable
 from .residues.work import work
 from .scale import Scale, depths, scale_named, sizes_of
 from .task import Task

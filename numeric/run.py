@@ -14,7 +14,7 @@ from attnproof.symbolic.statement import Claim
 from .calling import Calls
 from .compare import Comparison, compared, positive, worse
 from .devices import called
-from .holding import number_array
+from .hypotheses_hold import number_array
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import Judged, Measurement, how, place_of, rows_of, sampled

@@ -14,8 +14,8 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 
 from .arithmetic import Arithmetic
-from .holding import Unsatisfiable, broken
 from .hypotheses import Formed, filled, met, spot_of, written
+from .hypotheses_hold import Unsatisfiable, broken
 from .kinds import SmoothFunction, values_by_kind
 from .profile import Profile, profile_of, unit_roundoff, wide_dtype
 from .rounded import Rounded

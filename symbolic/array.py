@@ -2,7 +2,7 @@
 
 ``Array`` follows the Python array API standard as far as terms reach, and nothing else: ``+ - * /
 // % ** @``, comparisons, ``& | ^ ~``, ``.mT``, indexing with slices, ``None``, integers and index
-arrays.  The functions of its namespace are in ``namespace.py``, what it refuses in ``foreign.py``.
+arrays.  The functions of its namespace are in ``namespace.py``, what it refuses in ``refusals.py``.
 Axis lengths are terms, and two axes that must agree and do not are named in the error.
 """
 
@@ -15,9 +15,9 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .asked import ask, ask_from
 from .dtypes import DType, dtype_of
-from .foreign import ArrayApiOnly, hint
+from .inspection import ask, ask_from
+from .refusals import ArrayApiOnly, hint
 from .scalars import (
     MINUS_INFINITY,
     ONE,

@@ -22,8 +22,8 @@ from .certified_numbers import (
     same,
 )  # fmt: skip
 from .evaluate import Evaluator
+from .exact_angles import turn
 from .terms import Term
-from .turns import turn
 
 __all__ = ["Balls", "ReadsOutside"]
 

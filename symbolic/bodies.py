@@ -21,10 +21,10 @@ from typing import Any
 
 from . import namespace
 from .array import Array
-from .asked import asks_type, marks
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
+from .inspection import asks_type, marks
 from .scalars import is_count, length_value, num
 from .terms import Term, free
 

@@ -3,7 +3,7 @@
 A number here is one of
 
 * ``fmpq``: an exact rational;
-* :class:`~attnproof.symbolic.turns.Turn`: an exact rational multiple of π;
+* :class:`~attnproof.symbolic.exact_angles.Turn`: an exact rational multiple of π;
 * ``arb``: a ball that certainly holds the true value, at the working precision of the moment;
 * :data:`MINUS_INFINITY`: exactly minus infinity, with exp(-inf) = 0 and -inf + finite = -inf;
 * :data:`UNDEFINED`: no value, or none that this precision can pin down (1/0, a division by a
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from .turns import Turn, ball
+from .exact_angles import Turn, ball
 
 __all__ = [
     "FUNCTIONS", "MINUS_INFINITY", "UNDEFINED", "MinusInfinity", "NotANumber", "Unclear",

@@ -17,9 +17,9 @@ from .normal_form.normaliser import Normaliser, Split
 from .rules import nonzero
 from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
 from .stack_induction import by_definition, by_induction, unfoldings
+from .strategies import NotProved, angle_units, normalisers, split_options
 from .terms import Term, postorder
 from .unrolling import longest_written_out
-from .ways import NotProved, angle_units, normalisers, split_options
 
 __all__ = ["Meeting", "NotProved", "axis_cover", "derive", "places", "split_options"]
 

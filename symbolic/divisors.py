@@ -19,11 +19,11 @@ from .derivation import Derivation
 from .derive import axis_cover, places, split_options
 from .kernel import replay
 from .normal_form.normaliser import Normaliser
-from .opened import opened
 from .ranges import parts
 from .rules import Assumption, Refused, nonzero, sign
 from .scalars import ZERO, always_less, entry, index, num, number_of
 from .terms import Term, free, make, substitute
+from .unfolding import opened
 
 __all__ = ["Condition", "conditions", "expectations", "settled"]
 

@@ -19,9 +19,9 @@ from .balls import Balls, ReadsOutside
 from .candidates import NUMBERS, Candidate, draw
 from .certified_numbers import NotANumber, Unclear, certified_gap, finite, number
 from .claim import Claim, Law
+from .exact_angles import ball
 from .givens import Given
 from .no_solution import Contradiction, contradiction, equations
-from .turns import ball
 
 __all__ = ["PRECISIONS", "Failure", "failure_of"]
 

@@ -183,7 +183,7 @@ def _gathered(term: Term, axis: int, where: Array) -> Term:
 
 def _at_each(term: Term, axis: int, where: Array) -> Term:
     """The table of the parts at computed places, its axis where the indexed one was."""
-    from .opened import opened
+    from .unfolding import opened
 
     (count,) = where.axes
     taken = {v.data for v in free(term) | free(where.term)}

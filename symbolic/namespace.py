@@ -25,9 +25,9 @@ from .array import (
     permuted,
     truths,
 )  # fmt: skip
-from .asked import ask_from
 from .dtypes import DTYPES, cast
-from .foreign import INSTEAD
+from .inspection import ask_from
+from .refusals import INSTEAD
 from .scalars import (
     ONE,
     ZERO,

@@ -30,7 +30,7 @@ from .balls import Balls
 from .candidates import Candidate
 from .certified_numbers import NotANumber, certified_gap, finite, number
 from .claim import Claim
-from .turns import ball
+from .exact_angles import ball
 
 __all__ = ["Affine", "Contradiction", "contradiction", "equations"]
 

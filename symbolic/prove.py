@@ -25,8 +25,8 @@ from .ranges import outside
 from .scalars import is_truth
 from .showing import AtHand, Shown, compared, difference, show
 from .statement import Statement
+from .strategies import NotProved
 from .terms import Term, free, instantiate, make
-from .ways import NotProved
 
 __all__ = ["Effort", "decide", "granted", "ranges_of"]
 

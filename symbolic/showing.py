@@ -30,11 +30,11 @@ from .facts import Equation, assumed
 from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
-from .opened import opened
 from .rules import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .steps import rule_counts
 from .terms import Term, make, substitute
+from .unfolding import opened
 
 __all__ = ["AtHand", "Shown", "compared", "difference", "show"]
 

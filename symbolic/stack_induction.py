@@ -7,8 +7,8 @@ from collections.abc import Callable
 from .derivation import Derivation, Induction, Reflexive
 from .normal_form.equations import chain, inside, reverse, rewrite
 from .scalars import index
+from .strategies import NotProved
 from .terms import Term, free, instantiate, make, postorder, substitute
-from .ways import NotProved
 
 __all__ = ["by_definition", "by_induction", "unfoldings"]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .array import as_array
-from .asked import arrays_only
 from .bodies import Code
 from .calling import demand
 from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
 from .givens import Given
+from .inspection import arrays_only
 from .terms import Own, Term, free
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from flint import arb
 from .certified_numbers import fraction, number
 from .claim import Claim
 from .decision import Witness
+from .exact_angles import ball
 from .failures import Failure
 from .terms import Term
-from .turns import ball
 
 __all__ = [
     "decimal", "name_of", "plain_value", "rounded_down", "two_sides", "witness_of", "written",

@@ -16,6 +16,7 @@ from ..encoding_law import Answer, law, stated
 from ..hypotheses import most_of, obeys, ways
 from ..law_names import c, e, most, r
 from ..pairs import of_tokens
+from ..separation import REST, placed, told_apart
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.boundedness import bounded as within_bounds
 from ..symbolic.claim import Claim, differ, equal
@@ -29,7 +30,6 @@ from ..symbolic.ranges import outside as ranges_outside
 from ..symbolic.refute import refute
 from ..symbolic.rules import sign
 from ..symbolic.terms import Term, free
-from ..telling import REST, placed, told_apart
 
 __all__ = ["bounded", "continuous", "defined_beyond", "mask_continuous", "unique"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..numeric.outside import imported
+from ..numeric.file_imports import imported
 from .plain import one_line
 
 __all__ = ["CannotLoad", "Loaded", "load", "require_target", "split"]

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from .call import Call
-from .compared import Worst
-from .found import chance
+from .comparison import Worst
 from .inputs import Arrays, generator
+from .results import chance
 
 __all__ = ["alone", "queries_permuted"]
 

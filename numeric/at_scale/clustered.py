@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .call import Call
 from .clusters import Totals, blocks, totals
-from .compared import Worst, against, worse
+from .comparison import Worst, against, worse
 from .inputs import Clusters
 from .key_tests import KeyTest, Residuals
 from .threads import mapped

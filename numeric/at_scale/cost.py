@@ -12,7 +12,7 @@ from ..devices import called, synchronize
 from .call import Call
 from .clustered import CLUSTERS, check_every_row
 from .inputs import arrays, clustered
-from .ways import ON_ONE_FORWARD
+from .methods import ON_ONE_FORWARD
 
 __all__ = ["COUNTED", "ScaleCost", "cost_at_scale"]
 

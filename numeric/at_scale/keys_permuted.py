@@ -20,9 +20,9 @@ from torch import Tensor
 
 from ..rounded import gamma
 from .call import Call
-from .compared import WRONG, Worst, against
-from .found import chance
+from .comparison import WRONG, Worst, against
 from .inputs import Arrays, generator
+from .results import chance
 from .streaming import Reference, weight_error
 
 __all__ = ["keys_permuted", "most_rises"]

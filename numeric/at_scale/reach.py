@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from .call import Call, timed
-from .compared import Worst, against, with_residual, worse
+from .comparison import Worst, against, with_residual, worse
 from .inputs import arrays, generator
 from .memory import available
 from .residual import keys_judged

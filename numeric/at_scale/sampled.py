@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from .call import Call
-from .compared import Worst, against, with_residual
-from .found import chance
+from .comparison import Worst, against, with_residual
 from .inputs import Arrays, generator
 from .residual import keys_judged
+from .results import chance
 from .streaming import streamed
 
 __all__ = ["ROWS", "check_rows", "places", "sampled"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.statement import Statement
 
-from ..holding import Unsatisfiable, index_values
+from ..hypotheses_hold import Unsatisfiable, index_values
 from ..walk import TooLarge
 from .hypothesis import NO_ORDER, NUMBERS, Hypothesis
 from .obeying import Obeying

@@ -13,8 +13,8 @@ from attnproof.symbolic.facts import Contraction, contraction
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.terms import Term
 
-from ..holding import Unsatisfiable, index_values
 from ..hypotheses import spot_of
+from ..hypotheses_hold import Unsatisfiable, index_values
 from ..walk import TooLarge
 from .hypothesis import NO_ORDER, SIGNED, Hypothesis
 from .residue import Degree, NoResidue, Residue

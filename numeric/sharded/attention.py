@@ -15,8 +15,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 
 from ..at_scale.call import Call
-from ..at_scale.compared import Worst, against, judged, worse
-from ..at_scale.found import Found, chance
+from ..at_scale.comparison import Worst, against, judged, worse
+from ..at_scale.results import Found, chance
 from ..at_scale.sampled import ENDS, ROWS, places
 from ..at_scale.streaming import Reference, streamed
 from ..devices import called, synchronize

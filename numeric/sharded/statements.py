@@ -29,7 +29,7 @@ from attnproof.symbolic.statement import Claim, Statement
 from ..compare import SIDES, Comparison, compared, misread, worse
 from ..designs import NORMAL
 from ..devices import called
-from ..holding import Unsatisfiable, number_array
+from ..hypotheses_hold import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
 from ..measurement import Measurement, place_of

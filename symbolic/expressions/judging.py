@@ -312,7 +312,7 @@ def _sign_at(e: sp.Expr, values: Mapping[sp.Symbol, sp.Rational]) -> int:
     from flint import fmpq
 
     from ..certified_numbers import finite
-    from ..turns import ball
+    from ..exact_angles import ball
 
     exact = {s: fmpq(int(v.p), int(v.q)) for s, v in values.items()}
     x = ball(certified_value(e, exact))

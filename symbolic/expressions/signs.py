@@ -15,7 +15,7 @@ from flint import ctx, fmpq
 from sympy.core.function import AppliedUndef
 
 from ..certified_numbers import FUNCTIONS, Unclear, finite, less, maximum, number, power
-from ..turns import ball, turn
+from ..exact_angles import ball, turn
 from .fractions import Undefined
 from .generators import Generators, Unreadable, nonnegative, positive
 

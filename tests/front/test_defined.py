@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.defined import definitions
+from attnproof.definitions_used import definitions
 from attnproof.records import DefinitionRecord
 from attnproof.report.formula import mathml
 from attnproof.symbolic.claim import equal, for_all, iterate

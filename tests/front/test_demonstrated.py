@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.demonstrated import demonstrate
+from attnproof.demonstrations import demonstrate
 from attnproof.ledger import demonstration_files
 from attnproof.records import DemonstrationRecord
 

@@ -33,7 +33,7 @@ def test_a_prover_that_fails_is_an_internal_error_and_keeps_the_rest(
     write_theorem: WriteTheorem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Output
 ) -> None:
     path = write_theorem("addition_commutes")
-    monkeypatch.setattr(SHOW, planted("symbolic/showing.py"))
+    monkeypatch.setattr(SHOW, planted("symbolic/show_command.py"))
     file = tmp_path / "run.json"
     arguments = ["run", "mine", "--theorems", str(path), "--no-numeric", "--fresh"]
     assert main([*arguments, "--json", str(file)]) == 2
@@ -46,7 +46,7 @@ def test_a_prover_that_fails_is_an_internal_error_and_keeps_the_rest(
     assert theorem.verdict == "internal error"
     (part,) = [one for one in theorem.evidence if isinstance(one, InternalErrorEvidence)]
     assert "Traceback" in part.traceback
-    assert "symbolic/showing.py" in part.traceback
+    assert "symbolic/show_command.py" in part.traceback
 
 
 def test_numbers_that_fail_leave_the_proof_and_the_exit_code_is_2(
@@ -91,7 +91,7 @@ def test_a_cell_that_fails_is_an_internal_error_and_the_others_stand(
     from attnproof.symbolic import showing
     from attnproof.symbolic.terms import free
 
-    right, wrong = showing.show, planted("symbolic/showing.py")
+    right, wrong = showing.show, planted("symbolic/show_command.py")
 
     def show(claim: Any, *more: Any) -> Any:
         letters = {t.data[0] for t in free(claim.left) if t.op == "var"}
@@ -131,9 +131,9 @@ def test_a_cell_of_a_sweep_that_fails_says_whose_fault_it_is() -> None:
 def test_a_way_at_scale_that_fails_keeps_the_ways_before_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Output
 ) -> None:
-    from attnproof.numeric.at_scale import ways
+    from attnproof.numeric.at_scale import methods as ways
 
-    right, wrong = ways.check_at_scale, planted("numeric/at_scale/ways.py")
+    right, wrong = ways.check_at_scale, planted("numeric/at_scale/methods.py")
 
     def check(call: Any, names: Any, tell: Any) -> Any:
         yield next(iter(right(call, names, tell)))

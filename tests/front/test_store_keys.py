@@ -24,7 +24,7 @@ def test_what_can_change_a_result_counts_and_nothing_else() -> None:
     wanted = {
         "checking.py", "judgement.py", "translate.py", "symbolic/kernel.py", "numeric/run.py",
         "numeric/implementations/eager.py", "theorems/definitions/attention.py",
-        "numeric/residues/exact.py", "sweeping/work.py", "evidence.py", "demonstrated.py",
+        "numeric/residues/exact.py", "sweeping/work.py", "evidence.py", "demonstrations.py",
     }  # fmt: skip
     assert wanted <= names
     assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names

@@ -21,9 +21,9 @@ import attnproof
 from attnproof.card_records import CellRecord, TableRecord, table_schema_text
 from attnproof.cards import Table
 from attnproof.cli import main
+from attnproof.encoding_table import Outcome, tabulate
 from attnproof.laws import LAWS
 from attnproof.table_page import table_page
-from attnproof.tabulating import Outcome, tabulate
 from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
 from tests.front.outputs import balanced, refused, without_torch
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.at_scale.key_tests import LIMIT
-from attnproof.numeric.at_scale.ways import WAYS, check_at_scale
+from attnproof.numeric.at_scale.methods import WAYS, check_at_scale
 from tests.numeric.scale_code import (
     DTYPES,
     FAULTS,

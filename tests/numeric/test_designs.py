@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.attended import read_as
+from attnproof.numeric.attention_inputs import read_as
 from attnproof.numeric.check import measure
 from attnproof.numeric.designs import DESIGNS, UnknownDesign, designs_named
 from attnproof.numeric.measuring import UNCHANGED

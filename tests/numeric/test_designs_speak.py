@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from attnproof.numeric.check import measure
+from attnproof.numeric.design_results import OVERFLOWED, UNDERFLOWED, merged, ratio_of
 from attnproof.numeric.measurement import Judged, Measurement
 from attnproof.numeric.scale import SCALES
-from attnproof.numeric.speaking import OVERFLOWED, UNDERFLOWED, merged, ratio_of
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import all_positive, at_least, equal
 from attnproof.symbolic.givens import permutation, positive, real

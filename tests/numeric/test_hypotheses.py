@@ -10,7 +10,7 @@ import torch
 
 from attnproof.numeric import hypotheses, measuring, sample
 from attnproof.numeric.check import ReadingError, measure
-from attnproof.numeric.holding import Unsatisfiable, broken
+from attnproof.numeric.hypotheses_hold import Unsatisfiable, broken
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named, sizes_of

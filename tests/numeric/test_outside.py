@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.numeric.outside import imported
+from attnproof.numeric.file_imports import imported
 
 
 def test_a_file_that_was_changed_within_a_second_is_read_as_it_is(

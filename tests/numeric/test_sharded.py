@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.at_scale.ways import check_at_scale
+from attnproof.numeric.at_scale.methods import check_at_scale
 from attnproof.numeric.measurement import Measurement
 from attnproof.numeric.sharded import SIDES_DIFFER
 from attnproof.numeric.sharded.shares import processes

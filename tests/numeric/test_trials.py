@@ -89,7 +89,7 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from attnproof.trial_tables import alarms_grid
-    from attnproof.trialling import Asked, run_trials
+    from attnproof.trials import Asked, run_trials
 
     genuine = run
 
@@ -111,7 +111,7 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
 
 def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnproof.trial_tables import faults_grid, grids, markdown
-    from attnproof.trialling import Asked, run_trials
+    from attnproof.trials import Asked, run_trials
 
     def counted(batch: Batch) -> list[Case]:
         """The residual test alarms for one dtype of two; of faults in every other seed."""

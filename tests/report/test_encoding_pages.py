@@ -12,13 +12,13 @@ from markupsafe import escape
 
 from attnproof import Encoding, real
 from attnproof.card_records import BrokenEncoding, RequirementRecord, TableRecord
+from attnproof.encoding_table import tabulate
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.nope_causal import NopeCausal
 from attnproof.encodings.rope import Rope
 from attnproof.laws import LAWS
 from attnproof.report import ReportError, encodings
 from attnproof.report.encodings import Cell, render_encodings, write_encodings
-from attnproof.tabulating import tabulate
 from tests.report.reader import read
 
 ASKED = ("relative", "even", "tells-before-from-after", "falls-with-distance", "bounded",

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 from flint import arb, fmpq
 
-from attnproof.symbolic import turns
+from attnproof.symbolic import exact_angles as turns
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.certified_numbers import (
@@ -27,11 +27,11 @@ from attnproof.symbolic.certified_numbers import (
     remainder,
     same,
 )  # fmt: skip
+from attnproof.symbolic.exact_angles import ball
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.namespace import abs as abs_
 from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
 from attnproof.symbolic.sample_functions import sample_functions
-from attnproof.symbolic.turns import ball
 
 POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
 

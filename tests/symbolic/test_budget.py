@@ -10,6 +10,7 @@ from time import thread_time
 
 import pytest
 
+from attnproof.encoding_table import LIMIT, cell
 from attnproof.encodings.alibi import Alibi
 from attnproof.symbolic import budget
 from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
@@ -21,7 +22,6 @@ from attnproof.symbolic.refute import refute
 from attnproof.symbolic.rules import sign
 from attnproof.symbolic.rules.sizes import collected
 from attnproof.symbolic.statement import Statement
-from attnproof.tabulating import LIMIT, cell
 
 (n,) = sizes("n")
 GIVEN = {"a": real(n), "b": real(n)}

@@ -11,7 +11,7 @@ from time import perf_counter
 from . import __version__
 from .card_records import BrokenEncoding, CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .conformance import NotAnEncoding, require_shapes
-from .described import encoding_record, law_record, source_of
+from .descriptions import encoding_record, law_record, source_of
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
 from .evidence import InternalErrorEvidence, UndecidedEvidence

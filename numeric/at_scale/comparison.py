@@ -11,7 +11,7 @@ from torch import Tensor
 from ..compare import REFERENCE_SHARE
 from ..measurement import Judged
 from ..profile import Profile
-from .found import ratio
+from .results import ratio
 from .streaming import Reference
 
 __all__ = ["Worst", "against", "allowance", "judged", "with_residual", "worse"]

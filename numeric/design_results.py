@@ -11,8 +11,8 @@ from torch import Tensor
 from attnproof.symbolic.claim import Claim
 
 from .designs import NORMAL, Design
-from .holding import Unsatisfiable
 from .hypotheses import spot_of
+from .hypotheses_hold import Unsatisfiable
 from .measurement import Measurement
 from .task import Task
 

@@ -19,12 +19,12 @@ from ..measurement import Judged
 from .bitwise import alone, queries_permuted
 from .call import Call, timed
 from .clustered import CLUSTERS, check_every_row
-from .compared import Worst, judged
-from .found import Found
+from .comparison import Worst, judged
 from .inputs import Arrays, arrays, clustered
 from .keys_permuted import keys_permuted
 from .memory import available, peak
 from .reach import NoRoom, reach
+from .results import Found
 from .sampled import sampled
 
 __all__ = ["WAYS", "check_at_scale", "chosen_ways", "whole_forward"]

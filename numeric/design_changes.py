@@ -1,7 +1,7 @@
 """What an input design does to the givens of a statement, whatever the statement says.
 
 Which given is a query, a key, a value or a score is read off the terms
-(:mod:`~attnproof.numeric.attended`).  One that is several at once, like the tokens of
+(:mod:`~attnproof.numeric.attention_inputs`).  One that is several at once, like the tokens of
 self-attention, is changed in a way that does for each.  Where nothing attends, designs act on the
 rows of all token arrays; those about scores do not apply.
 """
@@ -19,7 +19,7 @@ from torch import Tensor
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import postorder
 
-from .attended import Read, read_as
+from .attention_inputs import Read, read_as
 from .scale import Scale, terms_of
 
 __all__ = ["designed"]

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .asked import ask, ask_from
+from .inspection import ask, ask_from
 
 __all__ = ["INSTEAD", "ArrayApiOnly", "hint"]
 
