@@ -142,7 +142,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
     with held_back():
-        for part in ("tabulating", "laws", "cells"):
+        for part in ("encoding_table", "laws", "cells"):
             import_module(f".{part}", __package__)
     from .cards import laws_of
     from .registry import load_encodings

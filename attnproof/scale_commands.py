@@ -115,7 +115,7 @@ def calls_of(
     """
     try:
         with held_back():
-            import_module(".numeric.at_scale.ways", __package__)
+            import_module(".numeric.at_scale.methods", __package__)
     except ImportError as error:
         raise UsageError(f"scale needs torch ({error}); install torch") from None
     from .numeric.at_scale.call import Call, kernel_named
