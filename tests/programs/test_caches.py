@@ -114,3 +114,32 @@ def test_tables_that_change_with_the_length_are_no_fault_of_a_cache() -> None:
     for seed in range(3):
         (found,) = examine(subject, (Draw(seed),), ("calls-forget",))
         assert found.verdict == "holds"
+
+
+class Ladder(nn.Module):
+    """Angles of frequencies in a buffer, which a cast rounds; or of float32 whatever it is cast to."""
+
+    exact = False
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("omega", 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+
+    def forward(self, n: int) -> Tensor:
+        dim = 2 * len(self.omega)
+        omega = 10000.0 ** (-torch.arange(0, dim, 2) / dim) if self.exact else self.omega
+        return torch.arange(n)[:, None] * omega
+
+
+class Exact(Ladder):
+    exact = True
+
+
+@pytest.mark.parametrize(("ladder", "verdict"), [(Ladder, "broken"), (Exact, "holds")])
+def test_a_cast_reaches_a_module_that_is_built_of_the_width_of_a_call(
+    ladder: type[Ladder], verdict: str
+) -> None:
+    line = "n = n -> angles: n D/2; then rotated(x: B H n D, angles: n D/2 angles -> x); "
+    subject = adapted_as(ladder, line + "built with dim = D", kind="rotary")
+    (found,) = examine(subject, (Draw(0),), ("survives-casting",))
+    assert found.verdict == verdict
