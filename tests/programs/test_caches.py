@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.subjects import Attention, Subject
+from attnproof.programs.subjects import Attention, Rotary, Subject
 
 KEPT: dict[str, dict[Hashable, Tensor]] = {}
 
@@ -28,7 +28,7 @@ def rotary(*lacking: str) -> type[nn.Module]:
     """A rotary module whose table is kept for all instances, under all but what is lacking."""
     kept = KEPT.setdefault(" ".join(lacking), {})
 
-    class Rotary(nn.Module):
+    class OfModule(nn.Module):
         def __init__(self, dim: int = 8, base: float = 10000.0) -> None:
             super().__init__()
             self.dim, self.base = dim, base
@@ -44,7 +44,7 @@ def rotary(*lacking: str) -> type[nn.Module]:
                 kept[at] = (places[:, None] * omega).to(x.dtype)
             return rotated(x, kept[at])
 
-    return Rotary
+    return OfModule
 
 
 def forgets(*lacking: str) -> Finding:
@@ -68,6 +68,32 @@ def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None
     seen = forgets(part)
     assert seen.verdict == "broken"
     assert after in seen.why
+
+
+def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """A rotary function whose table is kept in its module, under all but what is lacking."""
+    kept: dict[Hashable, Tensor] = {}
+
+    def turn(x: Tensor, positions: Tensor) -> Tensor:
+        n, width = x.shape[-2:]
+        key = {"length": n, "width": width, "device": x.device}
+        at = tuple(value for name, value in key.items() if name not in lacking)
+        if at not in kept:
+            omega = 10000.0 ** (-torch.arange(0, width, 2, device=x.device) / width)
+            kept[at] = torch.arange(4096, device=x.device)[:, None] * omega
+        return rotated(x, kept[at][positions][:, None])
+
+    return turn
+
+
+@pytest.mark.parametrize(("part", "after"), [
+    ("", ""), ("width", "fewer channels"), ("device", "another device (meta)"),
+])  # fmt: skip
+def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
+    subject = Rotary(name="turn", turn=function(part), width=8, heads=2, most=4096)
+    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    assert found.verdict == ("broken" if part else "holds")
+    assert (f"{after} a call raises" in found.why) == bool(part)
 
 
 class Capped:
@@ -117,7 +143,7 @@ def test_tables_that_change_with_the_length_are_no_fault_of_a_cache() -> None:
 
 
 class Ladder(nn.Module):
-    """Angles of frequencies in a buffer, which a cast rounds; or of float32 whatever it is cast to."""
+    """Angles of frequencies in a buffer, which a cast rounds, or of float32 after any cast."""
 
     exact = False
 
