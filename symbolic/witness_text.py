@@ -107,7 +107,10 @@ def plain_value(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     if not isinstance(value, np.ndarray):
-        return str(value)
+        try:
+            return str(value)
+        except ValueError:  # more digits than Python writes; the witness itself has them
+            return f"about {float(value):.6g}"
     if sum(n > 1 for n in value.shape) < 2 and value.ndim > 1:
         value = value.ravel()
     if not value.shape:
