@@ -126,6 +126,33 @@ def test_a_softcap_that_overflows_is_found() -> None:
     assert "broken" not in large(torch.tanh)
 
 
+class CappedLayer(nn.Module):
+    """The same on tokens."""
+
+    def __init__(self, tanh: Any) -> None:
+        super().__init__()
+        self.attend = Capped(tanh)
+        self.q_proj, self.k_proj, self.v_proj, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (2, 4)).transpose(1, 2)
+                   for part in (self.q_proj, self.k_proj, self.v_proj))  # fmt: skip
+        found: Tensor = self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
+        return found
+
+
+@pytest.mark.parametrize(("tanh", "verdict"), [
+    (by_exponentials, "broken"), (torch.tanh, "not asked"),
+])  # fmt: skip
+def test_a_softcap_that_overflows_inside_a_layer_is_found(tanh: Any, verdict: str) -> None:
+    layer = CappedLayer(tanh)
+    subject = Attention(name="capped", layer=layer, module=layer, heads=2, embed=8)
+    (found,) = examine(subject, (Draw(0),), ("shift-of-scores",))
+    assert found.verdict == verdict
+    told = {"broken": "large scores give nan inside", "not asked": "large ones give finite numbers"}
+    assert told[verdict] in found.why
+
+
 class Switching(nn.Module):
     """Another base from 80 tokens on, as of a longer context: right, and no cache."""
 
