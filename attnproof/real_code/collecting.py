@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from ..programs.declared_laws import Compared, compared_by
 from ..theorems.laws import LAWS as CODE_LAWS
@@ -18,6 +18,7 @@ from .records import (
     FindingRecord,
     IdentityRecord,
     LawOfCodeRecord,
+    Leg,
     LegRecord,
     PartRecord,
     RemarkRecord,
@@ -134,7 +135,7 @@ class Collected:
             self.cut[leg, law] = why
             self.findings.append(
                 FindingRecord(
-                    law=law, leg=leg, verdict="undecided",
+                    law=law, leg=cast("Leg", leg), verdict="undecided",
                     why=why, error=None, bound=None, witness=None, seed=self.asked.seed,
                     dtype=self.asked.dtypes[0], device=self.asked.device, sizes={}, assuming=(),
                     seconds=0.0, traceback="",

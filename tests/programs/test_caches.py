@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
+from attnproof.programs.measure.attention_projected import projected
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary, Subject
@@ -153,6 +155,13 @@ def test_a_softcap_that_overflows_inside_a_layer_is_found(tanh: Any, verdict: st
     assert told[verdict] in found.why
 
 
+def test_projections_of_other_tokens_than_were_given_are_not_set() -> None:
+    layer = CappedLayer(torch.tanh)
+    once = Attention(name="layer", layer=layer, module=layer, heads=2, embed=8)
+    assert projected(once) is not None
+    assert projected(replace(once, layer=lambda x: layer(x.repeat(1, 2, 1)))) is None
+
+
 class Switching(nn.Module):
     """Another base from 80 tokens on, as of a longer context: right, and no cache."""
 
@@ -173,6 +182,7 @@ class Ladder(nn.Module):
     """Angles of frequencies in a buffer, which a cast rounds, or of float32 after any cast."""
 
     exact = False
+    omega: Tensor
 
     def __init__(self, dim: int) -> None:
         super().__init__()
