@@ -45,7 +45,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
         off, bound, _, _ = _gap(way, draw, axis, subject, call)
         return not off <= bound
 
-    if any(apart(lambda _: None) for _ in range(2)):
+    if any(apart(_nothing) for _ in range(2)):
         return None
     for told, call in (*_of_functions(subject, way, draw), *earlier):
         # of one length alone it may be that tables change there, as those of a longer context
@@ -63,6 +63,10 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
     return None
 
 
+def _nothing(_: int) -> None:
+    """No call before."""
+
+
 def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Calls of a function, which has no size and no device: all callers share its table."""
     if subject.module is not None:
@@ -76,7 +80,8 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
         with suppress(Exception):  # its result has no numbers to look at
             way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
 
-    yield "one of the same length on fewer channels", narrow
+    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "one of the same length on fewer channels", narrow
     yield "one of the same length on another device (meta)", meta
 
 
@@ -93,12 +98,14 @@ def _gap(
         before(n)
     except Exception:  # noqa: BLE001 (a call that it does not take)
         return 0.0, 0.0, given, (0.0, 0.0)
-    whole = calm(way.call, *longer)
     try:
         after = calm(way.call, *given)
-    except Exception as error:  # noqa: BLE001 (where nothing was called before, it is told as such)
+    except Exception as error:
+        if before is _nothing:
+            raise
         text = " ".join(str(error).split())[:160]
         return math.inf, 0.0, given, (f"{type(error).__name__}: {text}", "no error")
+    whole = calm(way.call, *longer)
     first = whole.narrow(axis, 0, n)
     off = differ(after, first)
     place = torch.unravel_index(off.argmax(), off.shape)
