@@ -119,4 +119,4 @@ def moves_together(kind: type[Encoding]) -> bool:
 
 
 def _all_moved(e: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    return equal(*by_offset(partial(e.marks, Q, K), u, p, s))
+    return equal(*by_offset(partial(e.marks, Q, K), u, p, s=s))

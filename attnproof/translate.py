@@ -225,11 +225,13 @@ def _witness(witness: Witness) -> WitnessRecord:
 
 
 def _exact(value: Any) -> str:
+    from .symbolic.witness_text import digits_of
+
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_exact, value))}]"
     if isinstance(value, float):
         raise TypeError(f"a witness holds exact numbers, and {value!r} is a float")
-    return str(value)
+    return digits_of(value)
 
 
 def measured(measurements: Iterable[Measurement]) -> tuple[MeasuredEvidence, ...]:

@@ -42,7 +42,6 @@ LACKS = {
     "step-by-step": ("step", "the code keeps no cache"),
     "documents-apart": ("documents", "the code takes no packed documents"),
     "translation": ("whole_layer", "the code has no place at which its tokens start"),
-    "shift-of-scores": ("attend", "the code takes tokens: nothing can be added to its scores"),
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
     "last-rows": ("bias", "a window has no last queries"),
     "paths-agree": ("paths", "it has one path"),

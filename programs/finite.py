@@ -168,7 +168,7 @@ def finite_gradients(name: str, gradient: Tensor, *given: Any) -> Tensor:
 def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
     """Whether these are inputs at which code has to give finite numbers."""
     plain = [x for x in given if isinstance(x, Tensor)]
-    if any(type(x) is not Tensor for x in plain):  # of a finite field, or traced
+    if any(type(x) is not Tensor or x.is_meta for x in plain):  # of a finite field, or traced
         return False
     if name in ("attend", "weights"):
         return _ordinary_scores(given)

@@ -18,7 +18,8 @@ from .failures import Failure
 from .terms import Term
 
 __all__ = [
-    "decimal", "name_of", "plain_value", "rounded_down", "two_sides", "witness_of", "written",
+    "decimal", "digits_of", "name_of", "plain_value", "rounded_down", "two_sides", "witness_of",
+    "written",
 ]  # fmt: skip
 
 _GREEK = {
@@ -105,9 +106,21 @@ def plain_value(value: Any) -> Any:
     return value if isinstance(value, int | Fraction) else str(value)
 
 
+def digits_of(value: Any) -> str:
+    """A number as it is; about what it is, where it has more digits than Python writes.
+
+    >>> digits_of(Fraction(2, 3)), digits_of(Fraction(10**5000, 3))
+    ('2/3', 'about 3.33333e+4999')
+    """
+    try:
+        return str(value)
+    except ValueError:
+        return f"about {arb(ball(number(value))).str(6, radius=False)}"
+
+
 def _shown(value: Any) -> str:
     if not isinstance(value, np.ndarray):
-        return str(value)
+        return digits_of(value)
     if sum(n > 1 for n in value.shape) < 2 and value.ndim > 1:
         value = value.ravel()
     if not value.shape:

@@ -43,7 +43,7 @@ def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> 
     Scores that depend on the offset alone do it; so do others, such as a bias that is linear
     in the key's position: a shift adds the same to all scores of a query, and softmax drops it.
     """
-    return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s))
+    return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s=s))
 
 
 @translation.negative_control("the keys move twice as far")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..symbolic.ranges import outside as ranges_outside
 from ..symbolic.refute import refute
 from ..symbolic.rules import sign
 from ..symbolic.terms import Term, free
+from ..theorems.laws.equations import by_offset
 
 __all__ = ["bounded", "continuous", "defined_beyond", "mask_continuous", "unique"]
 
@@ -336,7 +338,7 @@ def _smooth(enc: Encoding) -> bool:
 
 @continuous.negative_control("constant")
 def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    return equal(enc.marks(Q, K, u, p + s), enc.marks(Q, K, u, p))
+    return equal(*by_offset(partial(enc.marks, Q, K, u), p, s=s))
 
 
 @law("It is defined at every natural position", group=GROUP, example="rope",
@@ -411,6 +413,4 @@ def never(one: Condition) -> bool:
     return one.wanted != "not 0" and sign((0 - as_array(one.value)).term)[0] == 2
 
 
-@defined_beyond.negative_control("at every position the same")
-def the_same_everywhere(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
-    return equal(enc.marks(Q, K, u, p + s), enc.marks(Q, K, u, p))
+defined_beyond.negative_control("at every position the same")(constant)

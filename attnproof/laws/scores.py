@@ -35,7 +35,7 @@ def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     tokens.  Where others enter, all scores may stay when all positions move alike, and the score
     of a pair still is no function of its contents and its offset.
     """
-    return equal(*by_offset(partial(e.mark, x, y), a, b, s))
+    return equal(*by_offset(partial(e.mark, x, y), a, b, s=s))
 
 
 @relative.negative_control("the key moves twice as far")

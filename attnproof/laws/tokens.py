@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from operator import matmul
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -19,6 +21,8 @@ from ..symbolic.array import as_array
 from ..symbolic.claim import Claim, equal, exists
 from ..symbolic.givens import Given, real
 from ..symbolic.terms import free
+from ..theorems.laws.equations import composed, shifted
+from ..theorems.laws.law import Sides
 
 __all__ = [
     "commutes_with_projections", "composes", "identity_at_zero", "keeps_dot_products",
@@ -57,12 +61,12 @@ def shifting_matrix(e: Encoding, s: Any, *, of_queries: bool = False) -> Any:
     return (e.query if of_queries else e.moved)(*units(e, s)).mT
 
 
-def some_matrix(e: Encoding, x: Any, a: Any, left: Any, right: Callable[[Any], Any],
+def some_matrix(e: Encoding, x: Any, a: Any, sides: Callable[[Any], Sides],
                 rows: Any, witness: Any) -> Claim:  # fmt: skip
-    """There is a matrix W, the same for all a and x, with left = right(W)."""
-    claim = exists(real(rows, e.width), "W_s", lambda W: equal(left, right(W)), witness=witness)
-    sides = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
-    within = tuple(v.term for v in (x, a) if v.term in sides)
+    """There is a matrix W, the same for all a and x, for which both sides are equal."""
+    claim = exists(real(rows, e.width), "W_s", lambda W: equal(*sides(W)), witness=witness)
+    used = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
+    within = tuple(v.term for v in (x, a) if v.term in used)
     return replace(claim, free_of=within)
 
 
@@ -89,35 +93,35 @@ def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
     """
     token = 0 * x if e.defines("add") else x
 
-    def shifted(encode: Encode, W: Any) -> Claim:
+    def by_matrix(encode: Encode, W: Any) -> Claim:
         return some_matrix(
-            e, x, a, encode(token, a + s), lambda W: W @ encode(token, a), e.width, W,
+            e, x, a, lambda W: shifted(encode, partial(matmul, W), token, a, s), e.width, W,
         )  # fmt: skip
 
-    keys = shifted(e.encode, shifting_matrix(e, s))
+    keys = by_matrix(e.encode, shifting_matrix(e, s))
     if not e.defines("query", "key"):
         return {"": keys}
     return {
-        "queries": shifted(e.encode_query, shifting_matrix(e, s, of_queries=True)), "keys": keys,
+        "queries": by_matrix(e.encode_query, shifting_matrix(e, s, of_queries=True)), "keys": keys,
     }
 
 
 @linear_shift.negative_control("the matrix is that of the shift back")
 def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     token = 0 * x if e.defines("add") else x
-    return equal(e.encode(token, a + s), shifting_matrix(e, -s) @ e.encode(token, a))
+    return equal(*shifted(e.encode, partial(matmul, shifting_matrix(e, -s)), token, a, s))
 
 
 @law("Encoding at a and then at b is encoding at a + b", group=GROUP, example="rope",
      breaks="sinusoidal", applies=of_tokens)
 def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     """encode(encode(x, a), b) = encode(x, a + b), of queries and of keys."""
-    return both(e, lambda encode: equal(encode(encode(x, a), b), encode(x, a + b)))
+    return both(e, lambda encode: equal(*composed(encode, x, a, b, a + b)))
 
 
 @composes.negative_control("the two positions are the same")
 def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
-    return both(e, lambda encode: equal(encode(encode(x, a), a), encode(x, a)))
+    return both(e, lambda encode: equal(*composed(encode, x, a, a, a)))
 
 
 @law("Position 0 leaves tokens as they are", group=GROUP, example="rope", breaks="sinusoidal",
@@ -190,15 +194,16 @@ def key_can_be_moved(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     rows, shifts = units(e, s)
     still = e.moved(xp.zeros((e.width,)), s)
     witness = xp.concat((e.moved(rows, shifts) - still, still[None]), axis=0)
-    key, d = e.encode(x, a), e.width
+    d = e.width
     return some_matrix(
-        e, x, a, e.encode(x, a + s), lambda W: key @ W[:d] + W[d], d + 1, witness,
+        e, x, a, lambda W: shifted(e.encode, lambda key: key @ W[:d] + W[d], x, a, s), d + 1,
+        witness,
     )  # fmt: skip
 
 
 @key_can_be_moved.negative_control("by the map that moves it back")
 def moved_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
-    return equal(e.encode(x, a + s), e.moved(e.encode(x, a), -s))
+    return equal(*shifted(e.encode, lambda key: e.moved(key, -s), x, a, s))
 
 
 def _sum(x: Any) -> Any:

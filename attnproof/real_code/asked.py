@@ -26,7 +26,8 @@ class Asked:
     ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
     axis letters, where that is told.  ``strict``: what is undecided does not pass.
     ``settings`` of its constructor, as ``hidden_size=64``.  ``card``: the laws of encodings are
-    asked of its graph too.
+    asked of its graph too.  ``known``: law, method and verdict of what a process before this one
+    found of it; no law is asked twice by one method.
 
     >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::turn --as rotary --law norm --seed 3'
@@ -45,6 +46,7 @@ class Asked:
     strict: bool = False
     settings: tuple[str, ...] = ()
     card: bool = False
+    known: tuple[tuple[str, str, str], ...] = ()
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""
@@ -80,4 +82,5 @@ class Asked:
         """What :meth:`text` wrote."""
         told = json.loads(text)
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs", "settings")}
-        return cls(**{**told, **lists})
+        known = tuple((law, leg, verdict) for law, leg, verdict in told["known"])
+        return cls(**{**told, **lists, "known": known})

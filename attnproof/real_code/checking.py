@@ -76,6 +76,8 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
+    for law, leg, verdict in asked.known:
+        verdicts.setdefault(law, set()).add((leg, verdict))
     legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
         "measured": _measured, "identity": partial(_identity, thing),
         "exact": partial(_exact, verdicts), "traced": _traced,
@@ -126,16 +128,16 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
     from ..programs.settings import given_back
 
     where = str(chosen(asked.device))
-    for name in asked.dtypes:
-        draw = Draw(asked.seed, getattr(torch, name), where)
-        laws = _laws(subject, asked)
-        if FINITE not in laws:  # told unasked where it is broken, before anything else
-            with given_back():
-                unasked = examine(subject, (draw,), (FINITE,))
-            for one in unasked:
-                if one.verdict == "broken":
-                    tell(_found(one))
-        for law in laws:
+    draws = {name: Draw(asked.seed, getattr(torch, name), where) for name in asked.dtypes}
+    if asked.laws and FINITE not in asked.laws and not asked.known:
+        # told unasked where it is broken, before anything else
+        with given_back():
+            unasked = examine(subject, draws.values(), (FINITE,))
+        for one in unasked:
+            if one.verdict == "broken":
+                tell(_found(one))
+    for law in _laws(subject, asked, "measured"):
+        for name, draw in draws.items():
             find = partial(examine, subject, (draw,), (law,))
             _law(subject, law, "measured", asked, tell, name, where, find)
 
@@ -146,7 +148,7 @@ def _exact(
     """The same code on numbers of a finite field, law by law, but for those that are proved."""
     from ..programs.exact import exact
 
-    for law in _laws(subject, asked):
+    for law in _laws(subject, asked, "exact"):
         known = verdicts.get(law, set())
         if ("traced", "holds") in known and {verdict for _, verdict in known} == {"holds"}:
             why = "it is proved of the same code, and holds where it was measured"
@@ -190,7 +192,11 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
         told.append(one)
         tell(_found(one))
 
-    traced: Traced = prove(subject, _laws(subject, asked), heard, PROOF * asked.limit)
+    def begin(law: str) -> None:
+        tell({"event": "begins", "leg": "traced", "law": law})
+
+    laws = _laws(subject, asked, "traced")
+    traced: Traced = prove(subject, laws, heard, begin=begin, seconds=PROOF * asked.limit)
     for one in traced.findings:
         if one not in told:
             tell(_found(one))
@@ -244,10 +250,19 @@ def _identified(found: Identity) -> Event:
     }  # fmt: skip
 
 
-def _laws(subject: Subject, asked: Asked) -> tuple[str, ...]:
-    """The laws of this kind of code that are asked about."""
-    every = (law.id for law in laws_of(subject.kind))
-    return tuple(law for law in every if not asked.laws or law in asked.laws)
+def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
+    """The laws of this kind of code that this method is still to ask.
+
+    After a process in which one came to no end the others follow from cheap to dear.
+    """
+    from ..programs.measure.inputs import entries
+
+    known = {law for law, by, _ in asked.known if by == leg}
+    laws = [law for law in laws_of(subject.kind)
+            if law.id not in known and (not asked.laws or law.id in asked.laws)]  # fmt: skip
+    if known:
+        laws.sort(key=lambda law: entries(law, subject))
+    return tuple(law.id for law in laws)
 
 
 def _found(one: Finding) -> Event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from ..programs.declared_laws import Compared, compared_by
 from ..theorems.laws import LAWS as CODE_LAWS
@@ -18,6 +18,7 @@ from .records import (
     FindingRecord,
     IdentityRecord,
     LawOfCodeRecord,
+    Leg,
     LegRecord,
     PartRecord,
     RemarkRecord,
@@ -47,6 +48,7 @@ class Collected:
         self.identity: IdentityRecord | None = None
         self.remarks: tuple[RemarkRecord, ...] = ()
         self.at = ("", "")  # the leg and the law that were begun last
+        self.cut: dict[tuple[str, str], str] = {}  # why a law came to no end on a leg
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
         self.files: dict[str, str] = {}
@@ -79,7 +81,8 @@ class Collected:
                 self.remarks = tuple(RemarkRecord(**one) for one in told["remarks"])
                 self.identity = _identity(told)
             case "leg":
-                self.legs.append(LegRecord(**told))
+                own = [f"{law}: {why}" for (at, law), why in self.cut.items() if at == told["leg"]]
+                self.legs.append(LegRecord(**{**told, "why": told["why"] or "; ".join(own)}))
             case "files":
                 self.files |= told["files"]
             case "printed":
@@ -112,15 +115,27 @@ class Collected:
         """How many laws there are to look at on the legs that go law by law."""
         mine = sum(self.kind in law.about for law in self.laws)
         asked = self.asked
-        return mine * (len(asked.dtypes) * ("measured" in asked.legs) + ("exact" in asked.legs))
+        once = ("exact" in asked.legs) + ("traced" in asked.legs)
+        return mine * (len(asked.dtypes) * ("measured" in asked.legs) + once)
+
+    @property
+    def known(self) -> tuple[tuple[str, str, str], ...]:
+        """Law, leg and verdict of everything that was found."""
+        return tuple((one.law, one.leg, one.verdict) for one in self.findings)
+
+    def left(self, leg: str) -> bool:
+        """Whether there are laws of which this leg has told nothing."""
+        told = {one.law for one in self.findings if one.leg == leg}
+        return any(law.id not in told for law in self.laws if self.kind in law.about)
 
     def lost(self, why: str) -> None:
         """The law that was looked at last has this for a finding: it came to no end."""
         leg, law = self.at
         if law:
+            self.cut[leg, law] = why
             self.findings.append(
                 FindingRecord(
-                    law=law, leg="exact" if leg == "exact" else "measured", verdict="undecided",
+                    law=law, leg=cast("Leg", leg), verdict="undecided",
                     why=why, error=None, bound=None, witness=None, seed=self.asked.seed,
                     dtype=self.asked.dtypes[0], device=self.asked.device, sizes={}, assuming=(),
                     seconds=0.0, traceback="",

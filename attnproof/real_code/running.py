@@ -34,6 +34,7 @@ BOOT = (
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 TAIL = 200  # lines of what code prints that are kept
 WAIT = 0.05
+IN_A_ROW = 3  # laws that come to no end, and none that does between them: then it is the code
 LEAST = 0.1  # of the limit of a law is left to each further method of looking at it
 FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
 
@@ -127,30 +128,44 @@ def run(
 ) -> tuple[Stopped | None, str]:  # fmt: skip
     """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
 
-    A leg on which the process ends before its time is given up, and the others go on, unless it
-    is the one on which the code simply runs: code that crashes or never ends there is not run
-    again.
+    A law that comes to no end is undecided, and the others are asked in a new process.  A leg on
+    which ``IN_A_ROW`` of them come to none is given up, and the other legs go on, unless it is the
+    one on which the code simply runs: code of which no law ends, or that cannot be loaded a second
+    time, is not run again.
     """
     end = monotonic() + limits.whole
     said: list[str] = []
+    first: tuple[Stopped, tuple[str, str]] | None = None  # where it was stopped before
+    in_a_row, ended = 0, 0
     while True:
         try:
             stopped = _listen(child, heard, limits, end, tell)
         finally:
             child.kill()
         said = [*said, *child.printed()][-TAIL:]
-        leg = heard.at[0]
-        if stopped is not None:
-            heard.lost(stopped.why)
-        if stopped is None or leg in ("", "measured") or monotonic() > end:
+        leg, law = heard.at
+        if first is not None and not leg and (stopped is not None or heard.why):
+            (stopped, heard.at), heard.why = first, ""
             return stopped, "\n".join(said)
-        heard.hear({"event": "leg", "leg": leg, "why": _on(stopped), "seconds": 0.0})
+        if stopped is not None:
+            in_a_row = in_a_row + 1 if len(heard.findings) == ended else 1
+            heard.lost(_on(stopped))
+            ended = len(heard.findings)
+        if stopped is None or not leg or monotonic() > end:
+            return stopped, "\n".join(said)
+        given_up = not law or in_a_row == IN_A_ROW
+        if leg == "measured" and (given_up or (ended == len(heard.cut) and not heard.left(leg))):
+            return stopped, "\n".join(said)
+        if given_up or not heard.left(leg):
+            why = "" if law else _on(stopped)
+            heard.hear({"event": "leg", "leg": leg, "why": why, "seconds": 0.0})
+            in_a_row = 0
         done = {one.leg for one in heard.legs}
         rest = tuple(one for one in heard.asked.legs if one not in done)
         if not rest:
             return None, "\n".join(said)
-        heard.at = ("", "")
-        child = Child(replace(heard.asked, legs=rest))
+        first, heard.at = (stopped, heard.at), ("", "")
+        child = Child(replace(heard.asked, legs=rest, known=heard.known))
 
 
 def _on(stopped: Stopped) -> str:

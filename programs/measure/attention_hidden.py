@@ -94,5 +94,7 @@ def read_of_no_key(scene: Scene) -> Outcome:
                 "the mean, of groups that take turns,": each.repeat(often, 1)}  # fmt: skip
         name = next((n for n, way in ways.items() if gap(row, way) <= made()), "something else")
         name = "nan" if bool(row.isnan().any()) else name
+        if scene.declared.causal and "mean" in name:  # outside the reach of a causal query
+            name += " of all values, those of later tokens too"
         told.append(f"a query that sees no key reads {name} ({form} mask)")
     return held("; ".join(told))

@@ -44,10 +44,12 @@ def projected(layer: Attention) -> Attention | None:
     parts = _parts(layer.module)
     if parts is None or layer.layer is None:
         return None
-    run = _Run({})
+    weight = next(iter(parts.values())).weight
+    run, tokens = _Run({}), torch.zeros(1, 3, layer.embed).to(weight)  # type: ignore[arg-type]
     with torch.no_grad(), _hooked(layer.module, parts, run):
-        layer.layer(_tokens(layer, torch.zeros(1, layer.heads, 3, 1)))
-    widths = {name: shape[-1] for name, shape in run.shapes.items() if len(shape) == 3}
+        layer.layer(tokens)
+    widths = {name: shape[-1] for name, shape in run.shapes.items()
+              if shape[:-1] == tokens.shape[:-1]}  # fmt: skip
     if set(widths) != set(parts):
         return None
     heads = layer.heads

@@ -11,11 +11,38 @@ from ..finding import Seen
 from ..identify.weights import read_weights
 from ..response import gap
 from .attention_projected import projected
-from .base import Outcome, held, not_asked, probe, undecided
+from .base import Outcome, broken, held, not_asked, probe, undecided
 from .influence import attend_sizes, inputs, named
+from .laws import instead
 from .scene import Scene, in_formats
 
 __all__: list[str] = []
+
+
+LARGE = 1e4
+
+
+@instead("shift-of-scores")
+def large_in_a_layer(scene: Scene) -> Outcome:
+    """Large scores inside a layer give numbers, where its projections can be set."""
+    inner = projected(scene.subject)
+    if inner is None:
+        return not_asked("the code takes tokens: nothing can be added to its scores")
+    sizes = attend_sizes(inner, scene.declared)[0]
+    large = min(LARGE, math.sqrt(torch.finfo(scene.draw.dtype).max) / 16)  # so products are finite
+    for name in "qk":
+        given = dict(zip("qkv", inputs(scene, sizes, 80), strict=True))
+        given[name] = large * given[name]
+        found = inner.attend(*given.values(), None) if inner.attend is not None else given["v"]
+        bad = (~found.isfinite()).nonzero().tolist()
+        if bad:
+            words = ("queries", "keys")[name == "k"]
+            seen = Seen({**named(sizes), "seed": scene.draw.seed, f"{words} times": large},
+                        ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
+                        ("wanted there", "a finite number"), math.inf)  # fmt: skip
+            return broken(f"large scores give {float(found[tuple(bad[0])])} inside the layer", seen)
+    return not_asked("the code takes tokens: nothing can be added to its scores; large ones give "
+                     "finite numbers")  # fmt: skip
 
 
 @probe("scale-as-declared", "attention")

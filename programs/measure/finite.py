@@ -48,8 +48,8 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
         raise first
     if True in passing:
         return held(f"finite numbers and gradients in {calls} calls")
-    blocked = "; no gradient reaches what it is given" if passing else ""
-    return held(f"finite numbers in {calls} calls{blocked}")
+    blocked = "no gradient reaches what it is given; " if passing else ""
+    return held(f"{blocked}finite numbers in {calls} calls")
 
 
 def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:

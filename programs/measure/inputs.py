@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.theorems.laws import Formula
+from attnproof.theorems.laws import Formula, Law
 from attnproof.theorems.laws.inputs import BEYOND_EXP, OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
@@ -26,7 +26,7 @@ from ..subjects import Additive, Attention, Layer, Rotary, Subject
 from .roundings import exact
 from .sides import Beyond, Look, Values
 
-__all__ = ["designs", "given"]
+__all__ = ["designs", "entries", "given"]
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
 OTHERS = ("o",)  # positions that are as many as others, whatever they are
@@ -64,6 +64,17 @@ def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None
     for inputs in (*(formula.inputs or of_call), *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
             yield inputs, axis
+
+
+def entries(law: Law, subject: Any) -> int:
+    """How many numbers the formulas of a law are given at all their inputs: its cost, roughly."""
+    total = 0
+    for formula in law.formulas:
+        for inputs, _ in designs(formula, subject) if formula.kind == subject.kind else ():
+            lengths = _sized(inputs, formula, subject)
+            total += sum(math.prod(lengths[c] for c in told.split()[1:])
+                         for told in formula.given.values())  # fmt: skip
+    return total
 
 
 def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:

@@ -7,7 +7,9 @@ about; its reference is the same tokens at the beginning of a longer call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -43,14 +45,16 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
         off, bound, _, _ = _gap(way, draw, axis, subject, call)
         return not off <= bound
 
-    if any(apart(lambda _: None) for _ in range(2)):
+    if any(apart(_nothing) for _ in range(2)):
         return None
-    for told, call in earlier:
+    for told, call in (*_of_functions(subject, way, draw), *earlier):
         # of one length alone it may be that tables change there, as those of a longer context
         if apart(call) and apart(call):
             off, bound, given, sides = _gap(way, draw, axis, subject, call)
+            raises = isinstance(sides[0], str)
             return broken(
-                f"a call gives another result after {told}",
+                f"after {told} a call raises that did not before" if raises
+                else f"a call gives another result after {told}",
                 Seen({"before": told, "call": way.attribute, "inputs": shown(given)},
                      (f"after {told}", sides[0]),
                      ("the same tokens at the beginning of a longer call", sides[1]), off, bound),
@@ -59,9 +63,31 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
     return None
 
 
+def _nothing(_: int) -> None:
+    """No call before."""
+
+
+def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
+    """Calls of a function, which has no size and no device: all callers share its table."""
+    if subject.module is not None:
+        return
+
+    def narrow(n: int) -> Any:
+        x, *rest = way.given(draw, 1, n, 0)
+        return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
+
+    def meta(n: int) -> None:
+        with suppress(Exception):  # its result has no numbers to look at
+            way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
+
+    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "one of the same length on fewer channels", narrow
+    yield "one of the same length on another device (meta)", meta
+
+
 def _gap(
     way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
-) -> tuple[float, float, Inputs, tuple[float, float]]:
+) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
     """The largest difference of a call from the beginning of a longer one, after another call."""
     n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
     longer = way.given(draw, 1, n + 1, 0)
@@ -72,7 +98,14 @@ def _gap(
         before(n)
     except Exception:  # noqa: BLE001 (a call that it does not take)
         return 0.0, 0.0, given, (0.0, 0.0)
-    after, whole = calm(way.call, *given), calm(way.call, *longer)
+    try:
+        after = calm(way.call, *given)
+    except Exception as error:
+        if before is _nothing:
+            raise
+        text = " ".join(str(error).split())[:160]
+        return math.inf, 0.0, given, (f"{type(error).__name__}: {text}", "no error")
+    whole = calm(way.call, *longer)
     first = whole.narrow(axis, 0, n)
     off = differ(after, first)
     place = torch.unravel_index(off.argmax(), off.shape)

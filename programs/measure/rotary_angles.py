@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ..calling import evaluating, fresh
 from ..draw import Draw
@@ -204,13 +205,15 @@ def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
 
 
 @contextlib.contextmanager
-def cast(module: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """The module cast in place; afterwards its parameters and buffers are what they were."""
-    parts = list(module.modules())
+def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    modules = list(modules)
+    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
     weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
     buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
     try:
-        module.to(dtype)
+        for module in modules:
+            module.to(dtype)
         yield
     finally:
         for parameter, data in weights:
@@ -218,6 +221,14 @@ def cast(module: nn.Module, dtype: torch.dtype) -> Iterator[None]:
         for part, before in buffers:
             for name, data in before.items():
                 setattr(part, name, data)
+
+
+def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
+    """Its module, and those that run in a call of it: one may be built of the width it is given."""
+    found = dict.fromkeys([code.module] if code.module is not None else [])
+    with register_module_forward_pre_hook(lambda module, _: found.setdefault(module)):
+        matrices(code, code.turn, [point(code, code.first)], draw)
+    return list(found)
 
 
 @probe("survives-casting", "rotary")
@@ -234,10 +245,11 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         before = read(seen(code, draw), code)
         if before is None:
             return undecided("the pairs of channels could not be told, so no frequency was read")
+        modules = at_work(code, draw)
         if not bool((before.omega != 0).any()):
             return undecided("no frequency was read: no pair of channels turns with the position")
         for dtype in SHORT:
-            with cast(code.module, dtype):
+            with cast(modules, dtype):
                 try:
                     found = seen(code, draw.cast(dtype))
                 except Exception as error:  # noqa: BLE001 (code need not take every dtype)

@@ -61,16 +61,16 @@ class Traced:
 
 def prove(
     subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
-    seconds: float = SECONDS,
+    seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
 ) -> Traced:  # fmt: skip
     """Trace some code and prove the laws of its kind that are named (all, if none is).
 
-    ``tell`` hears of each finding as soon as it is made; ``seconds`` is how long one proof is
-    looked for.
+    ``tell`` hears of each finding as soon as it is made; ``begin`` of each law that is begun;
+    ``seconds`` is how long one proof is looked for.
     """
     calls = calls_of(subject)
     with _evaluated(calls):
-        return _proved(subject, laws, tell, seconds, calls)
+        return _proved(subject, laws, tell, seconds, begin, calls)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
 
 def _proved(
     subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
-    seconds: float, made: Sequence[Call],
+    seconds: float, begin: Callable[[str], None], made: Sequence[Call],
 ) -> Traced:  # fmt: skip
     start = perf_counter()
     # a proof of a formula that says less than its law is none of the law
@@ -109,6 +109,7 @@ def _proved(
     proofs, findings = found.proofs, []
     proofs.elsewhere = found.elsewhere(fixed)
     for name in dict.fromkeys(law.id for law in wanted):
+        begin(name)
         for finding in proofs.of_all([law for law in wanted if law.id == name]):
             findings.append(finding)
             if tell is not None:

@@ -60,7 +60,6 @@ def forever(x):
 
 
 rope_forever = once(forever)
-rope_sleeps = once(lambda x: time.sleep(1000))
 rope_exits = once(lambda x: os._exit(7))
 rope_crashes = once(lambda x: ctypes.string_at(0))
 rope_leaves = once(lambda x: sys.exit(3))
@@ -148,9 +147,9 @@ class Legs:
 
     def prove(
         self, subject: Any, laws: Collection[str] = (), tell: Callable[[Finding], None] = print,
-        seconds: float = 10.0,
+        seconds: float = 10.0, begin: Callable[[str], None] = print,
     ) -> FakeTraced:  # fmt: skip
-        del subject, seconds
+        del subject, seconds, begin
         found = tuple(one for law in laws for one in self._of("traced", law))
         for one in found[:-1]:  # the last one is told at the end only
             tell(one)

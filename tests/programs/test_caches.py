@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
+from attnproof.programs.measure.attention_projected import projected
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.subjects import Attention, Subject
+from attnproof.programs.subjects import Attention, Rotary, Subject
 
 KEPT: dict[str, dict[Hashable, Tensor]] = {}
 
@@ -28,7 +30,7 @@ def rotary(*lacking: str) -> type[nn.Module]:
     """A rotary module whose table is kept for all instances, under all but what is lacking."""
     kept = KEPT.setdefault(" ".join(lacking), {})
 
-    class Rotary(nn.Module):
+    class OfModule(nn.Module):
         def __init__(self, dim: int = 8, base: float = 10000.0) -> None:
             super().__init__()
             self.dim, self.base = dim, base
@@ -44,7 +46,7 @@ def rotary(*lacking: str) -> type[nn.Module]:
                 kept[at] = (places[:, None] * omega).to(x.dtype)
             return rotated(x, kept[at])
 
-    return Rotary
+    return OfModule
 
 
 def forgets(*lacking: str) -> Finding:
@@ -68,6 +70,32 @@ def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None
     seen = forgets(part)
     assert seen.verdict == "broken"
     assert after in seen.why
+
+
+def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """A rotary function whose table is kept in its module, under all but what is lacking."""
+    kept: dict[Hashable, Tensor] = {}
+
+    def turn(x: Tensor, positions: Tensor) -> Tensor:
+        n, width = x.shape[-2:]
+        key = {"length": n, "width": width, "device": x.device}
+        at = tuple(value for name, value in key.items() if name not in lacking)
+        if at not in kept:
+            omega = 10000.0 ** (-torch.arange(0, width, 2, device=x.device) / width)
+            kept[at] = torch.arange(4096, device=x.device)[:, None] * omega
+        return rotated(x, kept[at][positions][:, None])
+
+    return turn
+
+
+@pytest.mark.parametrize(("part", "after"), [
+    ("", ""), ("width", "fewer channels"), ("device", "another device (meta)"),
+])  # fmt: skip
+def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
+    subject = Rotary(name="turn", turn=function(part), width=8, heads=2, most=4096)
+    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    assert found.verdict == ("broken" if part else "holds")
+    assert (f"{after} a call raises" in found.why) == bool(part)
 
 
 class Capped:
@@ -100,6 +128,40 @@ def test_a_softcap_that_overflows_is_found() -> None:
     assert "broken" not in large(torch.tanh)
 
 
+class CappedLayer(nn.Module):
+    """The same on tokens."""
+
+    def __init__(self, tanh: Any) -> None:
+        super().__init__()
+        self.attend = Capped(tanh)
+        self.q_proj, self.k_proj, self.v_proj, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part(x).unflatten(-1, (2, 4)).transpose(1, 2)
+                   for part in (self.q_proj, self.k_proj, self.v_proj))  # fmt: skip
+        found: Tensor = self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
+        return found
+
+
+@pytest.mark.parametrize(("tanh", "verdict"), [
+    (by_exponentials, "broken"), (torch.tanh, "not asked"),
+])  # fmt: skip
+def test_a_softcap_that_overflows_inside_a_layer_is_found(tanh: Any, verdict: str) -> None:
+    layer = CappedLayer(tanh)
+    subject = Attention(name="capped", layer=layer, module=layer, heads=2, embed=8)
+    (found,) = examine(subject, (Draw(0),), ("shift-of-scores",))
+    assert found.verdict == verdict
+    told = {"broken": "large scores give nan inside", "not asked": "large ones give finite numbers"}
+    assert told[verdict] in found.why
+
+
+def test_projections_of_other_tokens_than_were_given_are_not_set() -> None:
+    layer = CappedLayer(torch.tanh)
+    once = Attention(name="layer", layer=layer, module=layer, heads=2, embed=8)
+    assert projected(once) is not None
+    assert projected(replace(once, layer=lambda x: layer(x.repeat(1, 2, 1)))) is None
+
+
 class Switching(nn.Module):
     """Another base from 80 tokens on, as of a longer context: right, and no cache."""
 
@@ -114,3 +176,33 @@ def test_tables_that_change_with_the_length_are_no_fault_of_a_cache() -> None:
     for seed in range(3):
         (found,) = examine(subject, (Draw(seed),), ("calls-forget",))
         assert found.verdict == "holds"
+
+
+class Ladder(nn.Module):
+    """Angles of frequencies in a buffer, which a cast rounds, or of float32 after any cast."""
+
+    exact = False
+    omega: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("omega", 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+
+    def forward(self, n: int) -> Tensor:
+        dim = 2 * len(self.omega)
+        omega = 10000.0 ** (-torch.arange(0, dim, 2) / dim) if self.exact else self.omega
+        return torch.arange(n)[:, None] * omega
+
+
+class Exact(Ladder):
+    exact = True
+
+
+@pytest.mark.parametrize(("ladder", "verdict"), [(Ladder, "broken"), (Exact, "holds")])
+def test_a_cast_reaches_a_module_that_is_built_of_the_width_of_a_call(
+    ladder: type[Ladder], verdict: str
+) -> None:
+    line = "n = n -> angles: n D/2; then rotated(x: B H n D, angles: n D/2 angles -> x); "
+    subject = adapted_as(ladder, line + "built with dim = D", kind="rotary")
+    (found,) = examine(subject, (Draw(0),), ("survives-casting",))
+    assert found.verdict == verdict

@@ -133,7 +133,11 @@ def test_a_leak_that_only_the_gradient_shows_is_refused() -> None:
 
 def test_which_convention_a_hidden_row_follows_is_told() -> None:
     assert "reads zero" in found(code(declared=FULL), "hidden-rows").why
-    assert "reads mean" in found(code("finfo", FULL, masks=("bool",)), "hidden-rows").why
+    full, causal = (code("finfo", one, masks=("bool",), causal=one is CAUSAL)
+                    for one in (FULL, CAUSAL))  # fmt: skip
+    assert "reads mean (" in found(full, "hidden-rows").why
+    assert "reads mean of all values, those of later" in found(causal, "hidden-rows").why
+    assert "later" not in found(code(declared=CAUSAL, causal=True), "hidden-rows").why
     allowed = DeclaredAttention(causal=False, hidden_row="nan")
     assert found(code("nan-rows", allowed, masks=("bool",)), "hidden-rows").verdict == "holds"
 

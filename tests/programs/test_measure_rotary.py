@@ -106,7 +106,7 @@ def test_numbers_that_are_none_are_broken_and_not_quiet() -> None:
 def test_a_cast_is_undone() -> None:
     module = InBuffer()
     before = module.omega
-    with cast(module, torch.bfloat16):
+    with cast([module], torch.bfloat16):
         assert module.omega.dtype == torch.bfloat16
     assert module.omega is before
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .equations import permuted, unordered
+from .equations import by_offset, permuted, unordered
 from .inputs import BEYOND_EXP, OF_CALLS, Inputs
 from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
@@ -262,7 +262,8 @@ def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
 )  # fmt: skip
 def translation(f: Any, x: Any, s: Any) -> Sides:
     """layer(x from place 0) = layer(x from place s)."""
-    return f.whole_layer(x, 0), f.whole_layer(x, s)
+    later, first = by_offset(partial(f.whole_layer, x), 0, s=s)
+    return first, later
 
 
 LAWS = (

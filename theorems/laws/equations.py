@@ -10,20 +10,44 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from array_api_compat import array_namespace
+
 from .law import Sides
 
-__all__ = ["by_offset", "linear", "permuted", "unordered"]
+__all__ = [
+    "by_offset", "composed", "each_alone", "linear", "permuted", "shifted", "unordered",
+]  # fmt: skip
 
 Call = Callable[..., Any]
 
 
-def by_offset(score: Call, m: Any, n: Any, s: Any) -> Sides:
-    """score(m + s, n + s) = score(m, n): of two positions their offset alone counts.
+def by_offset(call: Call, *positions: Any, s: Any) -> Sides:
+    """call(m + s, n + s, ...) = call(m, n, ...): where all positions are moved alike, nothing is.
 
-    >>> by_offset(lambda m, n: m - n, 5, 3, 40)
+    >>> by_offset(lambda m, n: m - n, 5, 3, s=40)
     (2, 2)
     """
-    return score(m + s, n + s), score(m, n)
+    return call(*(p + s for p in positions)), call(*positions)
+
+
+def composed(turn: Call, x: Any, a: Any, b: Any, both: Any) -> Sides:
+    """turn(turn(x, a), b) = turn(x, both), where ``both`` is a + b.
+
+    >>> composed(lambda x, p: x + p, 1, 2, 3, 5)
+    (6, 6)
+    """
+    return turn(turn(x, a), b), turn(x, both)
+
+
+def shifted(turn: Call, move: Call, x: Any, p: Any, s: Any) -> Sides:
+    """turn(x, p + s) = move(turn(x, p)): what moves it on by s need not know where it was.
+
+    >>> shifted(lambda x, p: x + p, lambda y: 2 * y, 1, 2, 3)  # it should add 3
+    (6, 6)
+    >>> shifted(lambda x, p: x + p, lambda y: 2 * y, 1, 4, 3)
+    (8, 10)
+    """
+    return turn(x, p + s), move(turn(x, p))
 
 
 def linear(turn: Call, x: Any, y: Any, a: Any) -> Sides:
@@ -57,6 +81,24 @@ def unordered(call: Call, inputs: Sequence[Any], sigma: Any, axes: Sequence[int]
     """
     moved = [along(x, axis, sigma) for x, axis in zip(inputs, axes, strict=True)]
     return call(*moved), call(*inputs)
+
+
+def each_alone(
+    call: Callable[..., Any],
+    first: Sequence[Any],
+    second: Sequence[Any],
+    axes: Sequence[int] = (0, 0, 0),
+) -> Sides:
+    """Two parts put together along an axis give what each gives: rows of a batch, or tokens.
+
+    ``axes`` has the axis of each input; of the result it is that of the first.
+    """
+    xp, axis = array_namespace(first[0]), axes[0]
+    pairs = zip(first, second, axes, strict=False)
+    both = call(*(xp.concat((a, b), axis=k) for a, b, k in pairs))
+    before, cut = (slice(None),) * axis, first[0].shape[axis]
+    left = [both[(*before, slice(None, cut))], both[(*before, slice(cut, None))]]
+    return left, [call(*first), call(*second)]
 
 
 def along(x: Any, axis: int, index: Any) -> Any:

@@ -15,8 +15,7 @@ from attnproof.symbolic.scalars import is_truth
 from .inputs import Inputs
 
 __all__ = [
-    "KEYS", "QUERIES", "TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "each_alone",
-    "of_keys",
+    "KEYS", "QUERIES", "TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "of_keys",
 ]  # fmt: skip
 
 Sides = tuple[Any, Any]
@@ -173,21 +172,3 @@ def _visible(mask: Any, true_means: str) -> Any:
 
 def _is_truth(mask: Any) -> bool:
     return is_truth(mask.term) if isinstance(mask, Array) else "bool" in str(mask.dtype)
-
-
-def each_alone(
-    call: Callable[..., Any],
-    first: Sequence[Any],
-    second: Sequence[Any],
-    axes: Sequence[int] = (0, 0, 0),
-) -> Sides:
-    """Two parts put together along an axis give what each gives: rows of a batch, or tokens.
-
-    ``axes`` has the axis of each input; of the result it is that of the first.
-    """
-    xp, axis = array_namespace(first[0]), axes[0]
-    pairs = zip(first, second, axes, strict=False)
-    both = call(*(xp.concat((a, b), axis=k) for a, b, k in pairs))
-    before, cut = (slice(None),) * axis, first[0].shape[axis]
-    left = [both[(*before, slice(None, cut))], both[(*before, slice(cut, None))]]
-    return left, [call(*first), call(*second)]

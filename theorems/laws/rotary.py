@@ -7,9 +7,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .equations import by_offset, linear, permuted
+from .equations import by_offset, composed, each_alone, linear, permuted, shifted
 from .inputs import Inputs
-from .law import VECTORS, Law, Sides, each_alone
+from .law import VECTORS, Law, Sides
 
 __all__ = ["LAWS"]
 
@@ -78,7 +78,7 @@ CONVERSION = Law(
 
 def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """turn(q, m + s)·key(k, p + s) = turn(q, m)·key(k, p)."""
-    return by_offset(lambda m, p: f.turn(q, m) @ f.key(k, p).mT, m, p, s)
+    return by_offset(lambda m, p: f.turn(q, m) @ f.key(k, p).mT, m, p, s=s)
 
 
 # Small shifts first; then past tables of 256, 2048 and 4096 positions, and to the end of 65536.
@@ -187,10 +187,10 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     counted from, and nothing is known of what it does there.
     """
     turn, zero = f.in_order, _zero(f, p)
-    twice, once = turn(turn(x, m), p), turn(turn(x, m + p - f.first if f.first else m + p), zero)
+    twice, once = composed(turn, x, m, p, m + p - f.first if f.first else m + p)
     if f.first:
-        return twice, once
-    return [twice, turn(x, zero) * y], [once, turn(y, zero) * x]
+        return twice, turn(once, zero)
+    return [twice, turn(x, zero) * y], [turn(once, zero), turn(y, zero) * x]
 
 
 @LINEAR.of(
@@ -340,7 +340,8 @@ def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
 )  # fmt: skip
 def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
     """shift(key(k, p), s) = key(k, p + s)."""
-    return f.shift(f.key(k, p), s), f.key(k, p + s)
+    there, moved = shifted(f.key, lambda key: f.shift(key, s), k, p, s)
+    return moved, there
 
 
 @CACHE.of(

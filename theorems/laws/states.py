@@ -9,8 +9,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .equations import each_alone
 from .inputs import Inputs
-from .law import KEYS, QUERIES, TOKENS, VECTORS, Law, Sides, each_alone
+from .law import KEYS, QUERIES, TOKENS, VECTORS, Law, Sides
 
 __all__ = ["FINITE", "LAWS"]
 
