@@ -304,6 +304,13 @@ class Proofs:
                 law.id, "traced", "undecided", f"it would be proved if {told}, which is not so "
                 "everywhere: there the code gives NaN", seconds=perf_counter() - start,
             )  # fmt: skip
+        if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
+            met = (*divisors, *(c for c in self._read(graphs.values()) if c.kind == "if"))
+            told = " and ".join(dict.fromkeys(one.text for one in met))
+            return Finding(
+                law.id, "traced", "undecided", f"it would be proved if {told}, not all of which is "
+                "so at any lengths that were tried", seconds=perf_counter() - start,
+            )  # fmt: skip
         if verdict == "proved":
             unlike = self._unlike(law, graphs, start)
             if unlike is not None:

@@ -146,6 +146,10 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "positions that start again": (
         lambda: rotary(lambda x, p: turned(x, torch.where(p > 1000, 0, p))), "relative"),
     "positions modulo 1024": (lambda: rotary(lambda x, p: turned(x, p % 1024)), "relative"),
+    "positions of the first row": (
+        lambda: rotary(lambda x, p: turned(x, p[:1] + 0 * p)), "relative"),
+    "a query that sees no key, whatever is given": (
+        lambda: masked(lambda i, j: j < i, -1e9), "causal"),
     "positions in pairs": (lambda: rotary(lambda x, p: turned(x, p // 2 * 2)), "relative"),
     "positions cut to whole numbers": (
         lambda: rotary(lambda x, p: turned(x, (p / 2).long())), "relative"),
