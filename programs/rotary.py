@@ -437,6 +437,10 @@ def as_rotary(way: Turning) -> Rotary:
         return way.calls(keys=True)(x, positions=positions)[0]
 
     starts = not way.places and not way.offset
+    own = [one.letters for one in way.vectors]
+    grouped = len(own) == 2 and "G" in own[1] and "G" not in own[0]
+    alike = ["as many queries as keys"] if "r" in way.line.letters else []
+    alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     turned = _turned_by(way.calls(), len(way.vectors), starts=starts)
     turned |= {"running": None} if way.frame else {}
     turned |= {"key": keyed} if way.line.keys else {}
@@ -448,12 +452,14 @@ def as_rotary(way: Turning) -> Rotary:
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
+        grouped=grouped,
         axes=way.axes,
         most=way.most,
         any_width=way.any_width,
         whole=all(role(one) != "coordinates" for one in way.places),
         cosines=cosines if shown else None,
         given={
+            **({"values": "; ".join(alike)} if alike else {}),
             **({"angles": way.told} if here else {}),
             **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
         },

@@ -76,6 +76,7 @@ class Rotary(Subject):
     ``beside``: x, what else is turned in the same call, positions, and 0 or 1 -> x turned as a
     query or as a key, where one call turns both.
     ``pair``: x, y, positions -> x turned as a query and y as a key, where one call turns these two.
+    ``grouped``: keys that are turned beside queries may have fewer heads.
     ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
     ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
     ``single``: of the letters B and H those of axes that the code, or its positions, do not have:
@@ -105,6 +106,7 @@ class Rotary(Subject):
     running: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     pair: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
+    grouped: bool = False
     any_width: bool = False
     single: str = ""
 

@@ -64,6 +64,7 @@ def disagreement(
         return f"the term has shape {shape} and the code gives {tuple(want.shape)}"
     got = torch.as_tensor(got, dtype=torch.float64).expand(shape)
     both = got.isfinite() & want.isfinite()
+    notes.undefined.append(bool((got.isnan() & want.isfinite()).any()))
     if want.numel() and not bool((both | want.isneginf()).any()):
         return "the code gives no number at random inputs"
     largest = float(want[both].abs().max()) if bool(both.any()) else 0.0

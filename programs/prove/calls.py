@@ -49,7 +49,10 @@ class Call:
         if self.beside:
             x, *more = given
             generator = torch.Generator().manual_seed(x.numel())
-            given = (x, torch.randn(x.shape, generator=generator).to(x.dtype), *more)
+            shape = list(x.shape)
+            if "G" in self.letters[1]:
+                shape[1] = 2 * shape[1] if self.place else -(-shape[1] // 2)
+            given = (x, torch.randn(shape, generator=generator).to(x.dtype), *more)
         try:
             return self.code(*given)
         except Exception as error:
@@ -110,11 +113,12 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     p = p if subject.whole else p.float()
     if subject.beside is not None:
         return _both(subject, used, x, p, letters)
+    where = _beside(subject)
     if subject.running is not None:
-        return (Call("running", subject.running, (x,), ("B H n D",), used),)
-    found = [Call("turn", subject.turn, (x, p), letters, used)]
+        return (Call("running", subject.running, (x,), ("B H n D",), used, where),)
+    found = [Call("turn", subject.turn, (x, p), letters, used, where)]
     if subject.key is not None:
-        found.append(Call("key", subject.key, (x, p), letters, used))
+        found.append(Call("key", subject.key, (x, p), letters, used, where))
     return tuple(found)
 
 
@@ -124,6 +128,10 @@ def _both(
     """Code that turns queries and keys in one call, each beside any others."""
     made, other = subject.beside, torch.randn(x.shape)
     assert made is not None  # who calls has seen it
+    vectors, places = letters
+    beside, where = vectors, _beside(subject)
+    if subject.grouped:  # the heads of what is turned beside are another length
+        x, beside = torch.cat((x, other), 1), vectors.replace("H", "G")
 
     def on_start(a: Tensor, b: Tensor) -> Tensor:
         return made(a, b, torch.arange(a.shape[2]).expand(a.shape[0], a.shape[2]), 0)
@@ -131,13 +139,13 @@ def _both(
     def turned(place: int) -> Callable[..., Tensor]:
         return lambda a, b, positions: made(a, b, positions, place)
 
-    vectors, places = letters
     if subject.running is not None:
-        return (Call("running", on_start, (x, other), (vectors, vectors), used, beside=True),)
-    both = (vectors, vectors, places)
-    return tuple(Call(name, turned(place), (x, other, p), both, used, beside=True,
+        return (Call("running", on_start, (x, other), (vectors, beside), used, where, beside=True),)
+    both = (vectors, beside, places)
+    return tuple(Call(name, turned(place), (*own, p), both, used, where, beside=True,
                       pair=subject.pair, place=place)
-                 for place, name in enumerate(("turn", "key")))  # fmt: skip
+                 for place, (name, own) in enumerate(
+                     (("turn", (x, other)), ("key", (other, x)))))  # fmt: skip
 
 
 def _tokens(subject: Subject) -> int:
@@ -190,6 +198,6 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
         letter: n for told, x in zip(call.letters, call.inputs, strict=True)
         for letter, n in zip(told.split(), x.shape, strict=True)
     }  # fmt: skip
-    grouped = "G" in lengths and lengths["G"] != lengths["H"]
+    grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
     free = set("Bnr" if grouped else "BnHrG") - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)

@@ -40,7 +40,7 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
                     if _ranges(graph, letters, at) and not _met(letters, condition, at))
         at = next(breaking, None)
         call = resized(graph.call, graph, at) if at is not None else None
-        if at is not None and call is not None and result_of(call.alone, call.inputs) is not None:
+        if at is not None and call is not None and result_of(call.code, call.inputs) is not None:
             found.append(at)
     return found
 

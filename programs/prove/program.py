@@ -13,7 +13,7 @@ from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
-from attnproof.symbolic.scalars import num
+from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.terms import Term
 from attnproof.verdict_line import Condition
 
@@ -68,9 +68,16 @@ class Program:
         raise Unread("a graph without an output")
 
     def anything_like(self, x: Array) -> Array:
-        """Another array of this shape, any numbers: a new one at every call."""
+        """Another array of this shape, any numbers: a new one at every call.
+
+        It may have another number of heads, where the graph has one for it.
+        """
         name = f"{self.notes.prefix}beside_{len(self.notes.givens)}"
-        given = real(*map(as_array, x.axes), says="what is turned in the same call, any numbers")
+        own, other = self.exported.shapes[:2]
+        lengths = [n if here == there else num(there) if isinstance(there, int)
+                   else size("G", "heads")
+                   for n, here, there in zip(x.axes, own, other, strict=True)]  # fmt: skip
+        given = real(*map(as_array, lengths), says="what is turned in the same call, any numbers")
         self.notes.givens[name] = given
         found: Array = given.named(name)
         return found

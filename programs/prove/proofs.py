@@ -52,6 +52,7 @@ ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotat
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 GRADIENTS = ("causal",)  # laws whose words speak of gradients too
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
+WORST = ("internal error", "broken", "undecided", "holds", "not asked")
 SHORT = 60  # characters of a formula that stands in a line
 
 
@@ -82,6 +83,13 @@ def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     }  # fmt: skip
     each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
     return tuple(sorted(set.intersection(*each))) if each else ()
+
+
+def _of_one_call(findings: Sequence[Finding]) -> Finding:
+    """What is found of a law by several formulas of one call: the worst, or all that is assumed."""
+    worst = min(findings, key=lambda one: WORST.index(one.verdict))
+    assuming = dict.fromkeys(c for one in findings for c in one.assuming)
+    return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
 
 
 class _Dropped(Exception):
@@ -241,10 +249,13 @@ class Proofs:
         open_ = [law.call for law, one in zip(asked, findings, strict=True)
                  if one is None or one.verdict not in ("holds", "not asked")]  # fmt: skip
         told = f"of the other call, {' and '.join(open_)}, it is not proved"
+        each: dict[str, list[Finding]] = {}
+        for law, one in zip(asked, findings, strict=True):
+            if one is not None:
+                each.setdefault(law.call, []).append(one)
         return [
             replace(one, verdict="undecided", why=told, assuming=())
-            if open_ and one.verdict == "holds" else one
-            for one in findings if one is not None
+            if open_ and one.verdict == "holds" else one for one in map(_of_one_call, each.values())
         ]  # fmt: skip
 
     def of(self, law: Formula) -> Finding | None:
@@ -292,6 +303,13 @@ class Proofs:
             return Finding(
                 law.id, "traced", "undecided", f"it would be proved if {told}, which is not so "
                 "everywhere: there the code gives NaN", seconds=perf_counter() - start,
+            )  # fmt: skip
+        if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
+            met = (*divisors, *(c for c in self._read(graphs.values()) if c.kind == "if"))
+            told = " and ".join(dict.fromkeys(one.text for one in met))
+            return Finding(
+                law.id, "traced", "undecided", f"it would be proved if {told}, not all of which is "
+                "so at any lengths that were tried", seconds=perf_counter() - start,
             )  # fmt: skip
         if verdict == "proved":
             unlike = self._unlike(law, graphs, start)

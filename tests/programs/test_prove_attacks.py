@@ -16,6 +16,7 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.compared import CHANGES
 from attnproof.programs.prove.exporting import NotTraced, _length, exported
 from attnproof.programs.prove.guards import conditions_of, possible, told
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import add, size
@@ -145,6 +146,10 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "positions that start again": (
         lambda: rotary(lambda x, p: turned(x, torch.where(p > 1000, 0, p))), "relative"),
     "positions modulo 1024": (lambda: rotary(lambda x, p: turned(x, p % 1024)), "relative"),
+    "positions of the first row": (
+        lambda: rotary(lambda x, p: turned(x, p[:1] + 0 * p)), "relative"),
+    "a query that sees no key, whatever is given": (
+        lambda: masked(lambda i, j: j < i, -1e9), "causal"),
     "positions in pairs": (lambda: rotary(lambda x, p: turned(x, p // 2 * 2)), "relative"),
     "positions cut to whole numbers": (
         lambda: rotary(lambda x, p: turned(x, (p / 2).long())), "relative"),
@@ -268,6 +273,38 @@ def test_a_law_that_is_broken_beyond_a_branch_is_broken(name: str) -> None:
     assert found.why.startswith("proved for")
     assert words in found.why
     assert "other code runs, and breaks it" in found.why
+
+
+def both_turned(branch: Callable[[Tensor, Tensor], bool]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Queries and keys are rotated in one call; where a branch on lengths is taken no key is."""
+
+    def turn(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        return turned(q, p), k + 1 if branch(q, k) else turned(k, p)
+
+    return turn
+
+
+BOTH = "q: B H n D, k: B G n D, p: B n positions -> q, k"
+OF_BOTH: dict[str, tuple[Callable[[Tensor, Tensor], bool], str]] = {
+    "fewer key heads than query heads": (lambda q, k: q.shape[1] != k.shape[1], "differ"),
+    "a long call": (lambda q, _: q.shape[2] > 40, "elsewhere, as at"),
+}
+
+
+@pytest.mark.parametrize("name", OF_BOTH)
+def test_what_rotates_queries_and_keys_is_asked_on_every_side_of_a_branch(name: str) -> None:
+    branch, why = OF_BOTH[name]
+    (found,) = prove(adapted_as(both_turned(branch), BOTH), ("linear",), seconds=SECONDS).findings
+    assert found.verdict == "broken"
+    assert why in found.why
+
+
+def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:
+    code = both_turned(lambda q, k: q.shape[2] != k.shape[2])
+    subject = adapted_as(code, BOTH.replace("H n", "H r").replace("G", "H"))
+    assert "as many queries as keys" in only(prove(subject, ("linear",)), "linear")
+    proved = only(prove(adapted_as(both_turned(lambda _, __: False), BOTH), ("linear",)), "linear")
+    assert "B, G, H, T ≥ 2" in proved, "for any number of key heads"
 
 
 def test_the_code_without_the_fault_is_proved() -> None:

@@ -110,6 +110,7 @@ PROGRAMS: tuple[Programs, ...] = (
         "relative",
         offset_of_their_positions_alone=lambda x, p: turned(x, p * p),
         no_other_position_is_seen=lambda x, p: turned(x, p - p[:, :1]),
+        nor_that_of_another_row=lambda x, p: turned(x, p[:1] + 0 * p),
     ),
     _turned_law(
         "norm",

@@ -33,7 +33,7 @@ IDENTITY = Law(
     "identity-at-zero",
     "rotary",
     "structure",
-    "at position 0 a vector stays, but for a common factor and a fixed order of channels",
+    "with all positions 0 vectors stay, but for a common factor and a fixed order of channels",
 )
 HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head turns in the same way")
 FOLLOWS_IDS = Law(
@@ -119,6 +119,24 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
         parts, wholes = each_alone(turn, [q, m], [k, p], axes=(2, 1))
         left, right = left + parts, right + wholes
+    return left, right
+
+
+@RELATIVE.of(
+    "rotary", "turn", names=(("the first rows", "the same, beside other positions"),
+                             ("the last rows", "the same, beside other positions")) * 2,
+    x=VECTORS, y="real A H n D", p="position B n", p2="position B n", o="position A n",
+    o2="position A n",
+)  # fmt: skip
+def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
+    """No vector looks at the positions of another row."""
+    concat, cut = array_namespace(x).concat, x.shape[0]
+    both, left, right = concat((x, y), axis=0), [], []
+    for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
+        whole, first, last = (
+            turn(both, concat(pair, axis=0)) for pair in ((p, o), (p2, o), (p, o2))
+        )
+        left, right = [*left, last[:cut], first[cut:]], [*right, whole[:cut], whole[cut:]]
     return left, right
 
 

@@ -52,6 +52,8 @@ class Notes:
     ``longest`` has for a length how long it may be: rows of a stored table are read that far.
     ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
     softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
+    ``undefined``: of each comparison with the code whether the term was no number somewhere where
+    the code gives one, as where it divides by 0 for a query that sees no key.
     """
 
     prefix: str = ""
@@ -69,6 +71,7 @@ class Notes:
     infinite: bool = False
     masking: bool = False
     filled: bool = False
+    undefined: list[bool] = field(default_factory=list)
 
 
 _notes: ContextVar[Notes] = ContextVar("notes")
