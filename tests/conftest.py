@@ -24,6 +24,10 @@ os.environ["XDG_DATA_HOME"] = str(Path(tempfile.gettempdir()) / f"attnproof-test
 # What the first subprocess compiles of four hundred files, the next two hundred need not.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Arrays are small here, and the cores are taken by other tests: threads of torch would only wait
+# for each other, at seven times the work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # What runs in the background of a script inherits that Ctrl-C is ignored, and so would the
 # programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
