@@ -131,7 +131,9 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
     """No vector looks at the positions of another row."""
     concat, cut = array_namespace(x).concat, x.shape[0]
-    both, left, right = concat((x, y), axis=0), [], []
+    both = concat((x, y), axis=0)
+    left: list[Any] = []
+    right: list[Any] = []
     for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
         whole, first, last = (
             turn(both, concat(pair, axis=0)) for pair in ((p, o), (p2, o), (p, o2))
