@@ -23,7 +23,7 @@ from .printing import counting
 
 __all__ = ["main"]
 
-YOUNG = 100_000  # objects made before cycles are looked for; loading torch makes a million
+YOUNG = 1_000_000  # objects made before cycles are looked for: loading torch makes as many
 
 
 def main(arguments: list[str] | None = None) -> None:
