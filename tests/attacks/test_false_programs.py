@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from attnproof.cli import main
-from attnproof.real_code.records import CodesRecord
+from attnproof.numeric.threads import one_thread
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.checking import adapted, look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.loading import load
+from attnproof.real_code.records import CodeRecord
+from attnproof.real_code.table import WIDE, code_page
+from attnproof.real_code.words import exit_code
 
 HERE = Path(__file__).parent / "programs"
 
@@ -32,20 +40,29 @@ ONCE_PROVED = [
 
 @pytest.mark.parametrize(("target", "meant", "law", "condition"), ONCE_PROVED)
 def test_it_is_not_proved_or_only_under_what_the_line_says(
-    target: str, meant: str, law: str, condition: str | None, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    target: str, meant: str, law: str, condition: str | None
+) -> None:
     kind, _, declared = meant.partition(":")
-    out = tmp_path / "found.json"
-    declare = ["--declare", meant] if declared else []
-    code = main(["check", f"{HERE}/{target}", "--as", kind, "--law", law, "--json", str(out),
-                 *declare])  # fmt: skip
-    (found,) = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
-    says = found.law(law)
+    asked = Asked(target=f"{HERE}/{target}", kind=kind, declared=meant if declared else "",
+                  laws=(law,))  # fmt: skip
+    record = looked_at(asked)
+    says = record.law(law)
     if condition is None:
         assert says.verdict != "proved"
-        assert says.verdict != "broken" or code == 1
+        assert says.verdict != "broken" or exit_code(record) == 1
         return
     assert says.verdict == "broken" or (says.verdict == "proved" and condition in says.why)
-    printed = " ".join(capsys.readouterr().out.split())
+    page = Console(width=WIDE, file=io.StringIO(), record=True)
+    page.print(code_page(record))
+    printed = " ".join(page.export_text().split())
     assert says.verdict == "broken" or says.why.split(",")[0] in printed
+
+
+def looked_at(asked: Asked) -> CodeRecord:
+    """What `check` finds, without a process of its own: the code here neither ends nor prints."""
+    heard, code = Collected(asked), load(asked.target)
+    with one_thread():
+        subject = adapted(code.thing, asked, code.name, code.file, heard.hear)
+        look(subject, asked, heard.hear, code.thing)
+    heard.hear({"event": "ended"})
+    return heard.record(1.0)
