@@ -74,25 +74,42 @@ def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
     Exchanges of two names are so many that they are thinned out.
     """
     random = Random(seed)
-    files = [entry.source.path for entry in load_catalogue().entries]
+    sources = [entry.source for entry in load_catalogue().entries]
     found = [
-        (path, mutant)
-        for path in files
-        for mutant in mutants(path.read_text(encoding="utf-8"), _states)
+        (one.path, mutant)
+        for one in sources
+        for mutant in mutants(alone(one.path.read_text(encoding="utf-8"), one.name))
         if mutant.kind != "operand" or random.random() < 1 / COMMON
     ]
     random.shuffle(found)
     yield from found
     while True:
         path, mutant = random.choice(found)
-        again = list(mutants(mutant.source, _states))
-        yield path, random.choice(again)
+        yield path, random.choice(list(mutants(mutant.source)))
 
 
-def _states(part: ast.stmt) -> bool:
-    """Whether a part of a file is of the theorem, and not of its negative control."""
-    marks = [ast.unparse(mark) for mark in getattr(part, "decorator_list", ())]
-    return not any(".negative_control" in mark for mark in marks)
+def alone(text: str, name: str) -> str:
+    r"""A file with one theorem, and of the functions beside it those that it uses.
+
+    Every line stays where it is; those of other theorems and of negative controls are empty.
+
+    >>> alone("def f(): return g()\ndef g(): return 1\ndef h(): return 2\n", "f").split("\n")
+    ['def f(): return g()', 'def g(): return 1', '', '']
+    """
+    parts = ast.parse(text).body
+    functions = {part.name: part for part in parts if isinstance(part, ast.FunctionDef)}
+    waiting = [functions[name], *(part for part in parts if part not in functions.values())]
+    used = {name}
+    while waiting:
+        for node in ast.walk(waiting.pop()):
+            if isinstance(node, ast.Name) and node.id in functions.keys() - used:
+                used.add(node.id)
+                waiting.append(functions[node.id])
+    lines = text.split("\n")
+    for part in (part for name, part in functions.items() if name not in used):
+        first = min([part.lineno, *(mark.lineno for mark in part.decorator_list)])
+        lines[first - 1 : part.end_lineno] = [""] * ((part.end_lineno or first) - first + 1)
+    return "\n".join(lines)
 
 
 def loaded(path: Path, text: str) -> Theorem:
