@@ -179,8 +179,8 @@ class OnHeads:
     def attend(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
         """The output; row by row, and head by head, for code that knows no batch, or no heads."""
         if self.shared and b.shape[1] > 1:
-            parts = (x.chunk(b.shape[1], 1) for x in (a, b, c))
-            return torch.cat([self.attend(*one, seen) for one in zip(*parts, strict=True)], 1)
+            parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
+            return torch.cat([self.attend(q, k, v, seen) for q, k, v in parts], 1)
         if "H" not in self.three[0].letters and a.shape[1] > 1:
             each = a.shape[1] // b.shape[1]
             return torch.cat(

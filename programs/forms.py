@@ -172,8 +172,7 @@ def fit(code: Code) -> Rotary:
         for called, clause in _calls(one):
             found = _fits(called, failed, clause) or _fits(called, failed, clause, tables=True)
             if "built with" in clause and found and not best(found, code.name).quality[0]:
-                failed[""] = f"{found[0].line} turns a token by positions of others"
-                found = []
+                raise DoesNotFit(f"{found[0].line} turns a token by positions of others")
             if found:
                 return _with_room(called, best(found, code.name))
     for width in [code.options.width] if code.options.width else table_widths(code):

@@ -138,7 +138,7 @@ def _with_masks(
     yield from ((text, ("",)) for text in texts)
     for text in texts:
         forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
-        if forced:
+        if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
             given = text
             for one in forced:
                 given = given.replace(f", {one.name} = None", "")
