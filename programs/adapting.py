@@ -36,6 +36,7 @@ WORDS = {
     "mask": r"mask|causal",
 }  # fmt: skip
 EMBEDS = re.compile(r"(rotary|rope).*(emb|enc|pos)", re.IGNORECASE)
+BY_METHOD = ("rotary", "bias")  # kinds of which methods are tried
 PARTS = re.compile(r"layer|block|transformer", re.IGNORECASE)
 SECONDS = 60.0
 
@@ -173,7 +174,10 @@ def _adapted(
         raise NoAdapter(
             _name(thing, name), place_of(thing), {"building it": told}
         ) from error
-    if not callable(code.call):
+    called = callable(code.call)
+    if not called:
+        forms = {one: forms[one] for one in _named(code) if one in BY_METHOD and one in forms}
+    if not called and not forms:
         own = ", ".join(one for one in dir(code.call) if not one.startswith("_"))
         told = (f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
                 f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}")  # fmt: skip
@@ -246,9 +250,15 @@ def _first(
 
 def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
     """What its names say against a kind as which almost anything can be called; "" if nothing."""
-    if kind in ("attention", "layer", "mask") and EMBEDS.search(code.name) and "rotary" in named:
+    own = [one for one, words in WORDS.items() if re.search(words, code.name, re.IGNORECASE)]
+    embeds = EMBEDS.search(code.name) and "rotary" in named
+    if (kind in ("attention", "layer", "mask", "additive") and embeds) or (
+        kind == "additive" and own == ["rotary"]
+    ):
         return "its name says a rotary embedding, and almost anything can be called so"
     placed = "additive" in named and kind not in named and not PARTS.search(code.name)
+    if kind == "layer" and {"query", "key", "value"} <= {one.role for one in parameters(code.call)}:
+        return "it takes queries, keys and values, and almost anything can be called so"
     if kind == "attention" and placed:
         return "its name says a table of positions, and almost anything can be called so"
     if kind == "layer" and named and not _weighs(code):

@@ -223,10 +223,28 @@ def widths(code: Code) -> tuple[int, ...]:
     return tuple(dict.fromkeys([told] if told else [*known, SIZES["E"], 8, 32, 64]))
 
 
+def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
+    """The features of a row, where nothing that goes in says how many they are."""
+    letter, back = feature_of(signature), returned(signature, ("out",))[0]
+    axes = labels(result_axes(signature, back))
+    letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
+    letters += [c for one in signature.arrays for c in one.letters]
+    if letter in letters or letter not in axes:
+        return ()
+    try:
+        lengths = lengths_of(signature, B=1, n=5, p=0)
+        x = torch.zeros(1, 5, 1)
+        made = {one.name: _array(one, x, (), lengths) for one in signature.arrays}
+        found = runs(code, signature)(made, lengths)[back]
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ()
+    return (found.shape[axes.index(letter)],) if found.dim() == len(axes) else ()
+
+
 def _width(code: Code, signature: Signature) -> int:
-    """The first number of features with which it can be called."""
+    """The first number of features with which it can be called, or that it gives by itself."""
     failed = ""
-    for width in widths(code):
+    for width in (*widths(code), *_own_width(code, signature)):
         try:
             _made(code, signature, width)(torch.zeros(3, 5, width))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)

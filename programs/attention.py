@@ -70,9 +70,15 @@ class OnHeads:
         return spare(self.code, self.masks)
 
     @property
+    def shared(self) -> bool:
+        """Whether keys have no axis of heads, and are those of every head."""
+        q, k, _ = (one.letters for one in self.three)
+        return "H" in q and not {"G", "H"} & set(k)
+
+    @property
     def groups(self) -> str:
         """The letter of the heads of keys."""
-        return "G" if "G" in self.three[1].letters else "H"
+        return "G" if "G" in self.three[1].letters or self.shared else "H"
 
     @cached_property
     def shown(self) -> tuple[str, tuple[Axis, ...]] | None:
@@ -172,6 +178,9 @@ class OnHeads:
 
     def attend(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
         """The output; row by row, and head by head, for code that knows no batch, or no heads."""
+        if self.shared and b.shape[1] > 1:
+            parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
+            return torch.cat([self.attend(q, k, v, seen) for q, k, v in parts], 1)
         if "H" not in self.three[0].letters and a.shape[1] > 1:
             each = a.shape[1] // b.shape[1]
             return torch.cat(
@@ -210,7 +219,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     on = OnHeads(code, signature)
     q, k, _ = on.three
     heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
-    many = SIZES["G"] if "G" in k.letters else heads
+    many = SIZES["G"] if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
     on.call(

@@ -38,6 +38,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 FORMS = {  # {braces} stand for the names of the three
     "of heads": "{query}: <q>, {key}: <k>, {value}: <k>",
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
+    "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
 }
 
 
@@ -128,7 +129,8 @@ def _heads_fit(
         line = best(found, code.name).line
         for one in known:
             if takes_mask(one) and one.name not in code.options.arguments:
-                axes = [x if form == "of heads" else x.replace("r", "n") for x in CHOICES["<row>"]]
+                square = form == "of heads, one length"
+                axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
                 line = with_mask(code, line, one.name, axes, _heads_marks)
         return on_heads(code, parse(line), guessed=True)
     return None
@@ -138,7 +140,7 @@ def _heads_lines(
     code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str
 ) -> Iterator[str]:
     """What goes in, for each order of axes: that of the source first."""
-    square = form != "of heads"
+    square = form == "of heads, one length"
     axes = CHOICES["<one>" if square else "<q>"]
     hinted = order_in(code.text).upper().replace("T", "r")
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
@@ -148,8 +150,11 @@ def _heads_lines(
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
-        for keys in ("H",) if square or "H" not in q else ("G", "H"):
-            k = q.replace("H", keys).replace("r", "n")
+        shared = form == "of heads, one of keys"
+        if shared and "H " not in q.replace("(H D)", ""):
+            continue
+        for keys in ("",) if shared else ("H ",) if square or "H" not in q else ("G ", "H "):
+            k = q.replace("H ", keys).replace("r", "n")
             line = re.sub(r"\{(\w+)\}: <\w+>", partial(_kinded, names), FORMS[form])
             line = line.replace("<q>", q).replace("<one>", q).replace("<k>", k)
             yield line.format(**names) + more.replace(": B n positions", ": n positions")
@@ -165,6 +170,8 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
     """The line with what comes back, and how well it fits: rows and heads are apart, tokens not."""
     q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
     on = OnHeads(code.again(), parse(f"{line} -> 1"))
+    if on.shared:
+        k, v = k[:, :1], v[:, :1]
     if "H" not in on.three[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
     if "B" not in on.three[0].letters:

@@ -110,9 +110,11 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
 
 def _copy_of(module: nn.Module) -> nn.Module:
     """A copy with its own tensors; configs are shared, as nothing is written to them."""
-    configs = {id(part.config): part.config for part in module.modules()
-               if hasattr(part, "config") and not isinstance(part.config, nn.Module)}  # fmt: skip
-    return copy.deepcopy(module, configs)
+    shared = {
+        id(held): held for part in module.modules() for name, held in vars(part).items()
+        if (name == "config" and not isinstance(held, nn.Module)) or isinstance(held, staticmethod)
+    }  # fmt: skip
+    return copy.deepcopy(module, shared)
 
 
 def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] = {}) -> Code:

@@ -81,6 +81,9 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
             if image:
                 said.append(image)
                 continue
+            if kind not in BESIDE and one.annotation in (int, "int", bool, "bool"):
+                said.append(f"{one.name} = {'0' if 'int' in str(one.annotation) else 'False'}")
+                continue
             if kind not in BESIDE:
                 raise DoesNotFit(
                     f"it must be given {one.name!r}, and what that is its name does not say; "
@@ -136,7 +139,7 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     if not isinstance(value, Tensor):
         raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
     letters = parse(f"{line} -> 1").letters
-    there = [c for c in "BHGrnhwDEC" if c in letters]
+    there = [c for c in "BHGVrnhwDEC" if c in letters]
     known = {lengths[c]: c for c in reversed(there)}
     tokens = [str(a) for one in parse(f"{line} -> 1").arrays for a in one.axes or ()
               if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)]  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from .code import DoesNotFit, Options, alike, source_of
+from .code import DoesNotFit, Options, alike, beside, source_of
 from .names import Parameter, parameters, role_of
 
 __all__ = [
@@ -41,7 +41,8 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?heads": HEADS,
     r"(layer|block|head)_?(idx|index|id|number|i)": 0,
     r"(\w+_)?kernel(_size)?": 3,
-    r"(dim|d|head)_?(keys?|values?|heads?|qk|v)|qk_dim|v_dim|(key|value)_(dim|channels)": 8,
+    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)|[qkv]{1,3}_dim|(key|value)_(dim|channels)":
+        8,
     r"(\w+_)?(drop|dropout|drop_?path|drop_prob|drop_rate)": 0.0,
     r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
     r"|hidden(_features)?|dim_(ff|mlp)": 32,
@@ -88,6 +89,8 @@ def settings_for(
         chosen = chosen or (likely.get(one.role, 0) if one.required else 0)
         if chosen:
             given[one.name] = chosen
+        elif _is_empty(one):
+            given[one.name] = SIZES["embed"] if one.name == "size" else _meant(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
@@ -130,7 +133,8 @@ def configs_for(
 def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[Any, dict[str, Any]]:
     """An object of the class, and what it was given: as it stands, else changed until it is built.
 
-    What was told is not changed.  Raises what the class raised first.
+    What was told is not changed.  Raises what the class raised first, and ``DoesNotFit`` where it
+    may want what is not known: that is given as None.
     """
     first: Exception | None = None
     for count, changed in enumerate(_changed(cls, given, options)):
@@ -141,7 +145,33 @@ def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[A
         except Exception as error:  # noqa: BLE001 (a constructor may raise anything)
             first = first or error
     assert first is not None
+    if unsaid := _unsaid(cls, given, placed(cls, options.settings)):
+        raise _unknown(cls, unsaid[0].name) from first
     raise first
+
+
+def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:
+    return DoesNotFit(
+        f"{getattr(cls, '__name__', cls)} must be given {name!r}, and what that is its name "
+        f"does not say; give settings={{{name!r}: ..}}, or a factory without arguments"
+    )
+
+
+def _unsaid(
+    cls: Callable[..., Any], given: Mapping[str, Any], told: Mapping[str, Any]
+) -> list[Parameter]:
+    """What it must be given and is given as None, as nothing says what it is."""
+    return [
+        one for one in parameters(cls)
+        if one.required and one.name not in told and one.role not in SIZES
+        and given.get(one.name, one) is None
+    ]  # fmt: skip
+
+
+def _is_empty(one: Parameter) -> bool:
+    """Whether its default is 0, where what it counts is what makes the code: no code has none."""
+    counted = one.role in ("embed", "width", "heads") or one.name in ("size", "ff_size")
+    return counted and one.default == 0 and type(one.default) is int
 
 
 def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]) -> str:
@@ -160,7 +190,8 @@ def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping
             said |= {part: x for part, x in guessed.items() if part not in told}
         elif one.role not in SIZES if one.required else value is True and one.default is False:
             said[name] = value
-    plain = {k: v for k, v in said.items() if isinstance(v, int | float | str | list | tuple)}
+    kinds = (int, float, str, list, tuple, type(None))
+    plain = {k: v for k, v in said.items() if isinstance(v, kinds)}
     if not plain:
         return ""
     words = " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
@@ -199,15 +230,20 @@ def _changed(
             yield plain
             if sides:
                 yield {**plain, **{name: (plain[name],) * 2 for name in sides}}
+    unsaid = [one.name for one in _unsaid(cls, given, told) if one.annotation is None]
+    for number in NUMBERS if unsaid else ():
+        yield {**given, **dict.fromkeys(unsaid, number)}
     bare = {one.name for one in known if one.annotation is None}
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
             yield {**given, name: _configured(type(config), _part(options, name), options, {})}
         elif name in CONFIGS and name in bare and not isinstance(config, Offered):
             yield {**given, name: Offered(_part(options, name))}
-    flags = [one for one in parameters(cls) if one.default is False and one.name not in told]
+    flags = [one for one in parameters(cls) if one.name not in told and (
+        given.get(one.name) is True if one.required else one.default is False
+    )]  # fmt: skip
     for one in sorted(flags, key=lambda one: "self" not in one.name):
-        yield {**given, one.name: True}  # it may want one of several
+        yield {**given, one.name: not one.required}  # it may want one of several
 
 
 def _likely(options: Options, roles: set[str]) -> Mapping[str, int]:
@@ -223,6 +259,10 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     annotation = _annotated(one, space)
     if one.name in CONFIGS or dataclasses.is_dataclass(annotation) or _part(options, one.name):
         return _config(annotation, cls, one.name, options, space)
+    own = inspect.isclass(annotation) and issubclass(annotation, torch.nn.Module)
+    if own and not annotation.__module__.startswith("torch.") and annotation is not cls:
+        inner = dataclasses.replace(options, settings={})
+        return tried(annotation, settings_for(annotation, inner, beside(annotation)), inner)[0]
     if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
@@ -238,10 +278,9 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return 0.0
     if choices := _choices(one, cls, space):
         return choices[0]
-    raise DoesNotFit(
-        f"{getattr(cls, '__name__', cls)} must be given {one.name!r}, and what that is its name "
-        f"does not say; give settings={{{one.name!r}: ..}}, or a factory without arguments"
-    )
+    if annotation is str:
+        raise _unknown(cls, one.name)
+    return None
 
 
 def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -334,7 +373,7 @@ def _as_annotated(value: Any, one: Parameter) -> Any:
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
     if isinstance(one.annotation, str):
         plain = one.annotation.strip("'\" ").split("|")[0].strip()
-        return space.get(plain, {"bool": bool, "int": int, "float": float}.get(plain))
+        return space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
     return one.annotation
 
 

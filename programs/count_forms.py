@@ -56,7 +56,7 @@ OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the 
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
-GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw")
+GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # What arrays are called that a mask or a bias is made of.
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
@@ -111,6 +111,10 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         counted = {"length", "keys", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
+            if any(SCORES.fullmatch(one.name) for one in known):  # of other heads than it makes
+                yield [short(", ".join(told)).replace(": B H", ": B G")]
+            elif heads and len(known) == 1 and roles[0] == "tokens":  # it may be scores
+                yield [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
             if not set(TOKENS) & set(roles):
                 named = True
                 break
@@ -155,7 +159,7 @@ def _built(code: Code) -> Iterator[str]:
     for one in known:
         if one.role in ("length", "keys"):
             yield f"built with {one.name} = n"
-        if one.role == "window":
+        if one.role == "window" or (one.required and GRIDS.fullmatch(one.name)):
             yield f"built with {one.name} = (h, w)"
 
 
@@ -188,7 +192,7 @@ def _backs(
         axes = []
         for pair in zip(*shapes, strict=True):
             fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
-            axes.append(next(fits, own if pair[0] == pair[1] else ""))
+            axes.append(next(fits, own if pair[0] == pair[1] and own not in letters else ""))
             if not axes[-1]:
                 told = f"an axis of length {pair[0]}, and {pair[1]}, is none that went in"
                 raise DoesNotFit(told)
@@ -220,7 +224,7 @@ def _lines(
     code: Code, allowed: re.Pattern[str], own: str, failed: list[str]
 ) -> Iterator[list[str]]:
     """Groups of lines of which the code takes the arguments, and gives what is wanted."""
-    more = {"H": heads_of(code), "D": 22, "E": 26}
+    more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
     clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else [""]
     told_of = _arguments(code, heads=own == "H")
     groups = [[(told, one) for told in group for one in clauses] for group in told_of]
@@ -307,7 +311,11 @@ def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
     given = parse(f"{_ended(_placed(code, line), 'index' * whole)}{clauses}")
     subject = bias(code, given, guessed=True)
-    if subject.bias is not None and _decays(subject.bias(6, 6)):
+    square = subject.bias(6, 6) if subject.bias is not None else torch.zeros(2, 2)
+    along = torch.equal(square[..., 1:, 1:], square[..., :-1, :-1]) and bool(square.any())
+    if " r n tokens" in line and not along:
+        raise DoesNotFit(f"called as {line}, it gives a number for each place, and no offset")
+    if subject.bias is not None and _decays(square):
         raise DoesNotFit(f"called as {line}, it gives factors of weights, 0 for later keys, and "
                          f"nothing that is added to scores")  # fmt: skip
     seen = (
@@ -335,7 +343,7 @@ def _ended(line: str, kind: str) -> str:
 
 def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
-    more = {"H": heads_of(code), "D": 22, "E": 26}
+    more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
     lengths = {**FIRST, **more}
     found: Tensor = next(iter(runs(code, signature)(_given(signature, lengths), lengths).values()))
     return found
@@ -394,7 +402,9 @@ def fit_additive(code: Code) -> Additive:
                 failed.append(f"called with ({told}): {raised(code, error)}")
             if len(lines) > before:
                 break
-    groups = [[one for one in lines if (" ids" in one) == ids] for ids in (False, True)]
+    kinds = (" ids", " coordinates")
+    groups = [[one for one in lines if not any(kind in one for kind in kinds)]]
+    groups += [[one for one in lines if kind in one] for kind in kinds]
     try:
         found = _first(groups, partial(_adding, code), code, failed)
     except Ambiguous as error:
@@ -418,10 +428,9 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
 
 def _added(code: Code) -> Iterator[str]:
     """The arguments of what adds a table, or makes one; axes that the source says are believed."""
-    hinted = order_in(code.text)
-    first = ["n B E"] if hinted.startswith("t") else []
-    orders = first or (["B n E", "n E"] if hinted.startswith("b") else ["B n E", "n B E", "n E"])
-    orders += IMAGES
+    hinted = order_in(code.text)[:1]
+    orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
+    orders += ["n E", *IMAGES]
     choices: list[list[str]] = []
     needed = _tokens_or_lengths(code)
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
@@ -431,13 +440,16 @@ def _added(code: Code) -> Iterator[str]:
         places = [f"{one.name}: {axes} positions" for axes in rows]
         if one.name in sides:
             choices.append([f"{one.name} = {'hw'[sides.index(one.name)]}"])
-        elif GRIDS.fullmatch(one.name):
+        elif GRIDS.fullmatch(one.name) or (
+            one.name == "size" and "tuple" in str(one.annotation).lower()
+        ):  # fmt: skip
             choices.append([f"{one.name} = {sizes}" for sizes in ("(h, w)", "h")])
         elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):
             ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
-            choices.append([*tokens, *ids] if len(needed) == 1 else tokens)
+            times = [f"{one.name}: {axes} coordinates" for axes in ("n", "n 1")]
+            choices.append([*tokens, *ids, *times] if len(needed) == 1 else tokens)
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):

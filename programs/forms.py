@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from .building import code_of, method_of
-from .code import Code, DoesNotFit, Options
+from .code import Code, DoesNotFit, Options, source_of
 from .fitting import Fit, best, expanded, fitting, short, takes
 from .grammar import parse
 from .names import Parameter, order_in, parameters
@@ -49,7 +49,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<rows>": ("m D", "m D/2", "1 1 m D", "1 1 m D/2"),
     "<at>": PLACED,
     "<some>": PLACED[:3],
-    "<cis>": tuple(f"{row} D/2 cis" for row in ROWS),
+    "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
@@ -93,6 +93,7 @@ HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
 WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stands
 FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
+ASSERTED = re.compile(r"assert self\.(\w+)")
 
 
 def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tuple[Form, str]]:
@@ -169,7 +170,9 @@ def fit(code: Code) -> Rotary:
     for width in some if not makes_tables(code) else ():
         one = sized(code, width)
         for called, clause in _calls(one):
-            found = _fits(called, failed, clause)
+            found = _fits(called, failed, clause) or _fits(called, failed, clause, tables=True)
+            if "built with" in clause and found and not best(found, code.name).quality[0]:
+                raise DoesNotFit(f"{found[0].line} turns a token by positions of others")
             if found:
                 return _with_room(called, best(found, code.name))
     for width in [code.options.width] if code.options.width else table_widths(code):
@@ -181,14 +184,28 @@ def fit(code: Code) -> Rotary:
 
 
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:
-    """The object itself, then those of its methods whose names say that they rotate."""
-    yield code, ""
+    """The object itself, then those of its methods whose names say that they rotate.
+
+    Methods of the class are what it is for, where it has any, and those that it inherits are not.
+    Of what cannot be called each may be.  What a method asserts of the object is asked for.
+    """
+    called = callable(code.call)
+    if called:
+        yield code, ""
     if inspect.isroutine(code.call):
         return
-    for name in dir(type(code.call)):
-        own = METHODS.match(name) and not hasattr(nn.Module, name)
-        if own and inspect.isroutine(getattr(code.call, name, None)):
-            yield method_of(code, name), f"; method {name}"
+    there = [
+        name for name in dir(type(code.call))
+        if (METHODS.match(name) or not (called or name.startswith("_")))
+        and not hasattr(nn.Module, name) and inspect.isroutine(getattr(code.call, name, None))
+    ]  # fmt: skip
+    own = [name for name in there if name in vars(type(code.call))]
+    flags = {one.name for one in parameters(type(code.call)) if one.default is False}
+    for name in own or there:
+        wanted = flags & set(ASSERTED.findall(source_of(getattr(code.call, name))))
+        made = code.again(**dict.fromkeys(wanted, True)) if wanted else code
+        built = ", ".join(f"{one} = True" for one in sorted(wanted))
+        yield method_of(made, name), f"; method {name}" + f"; built with {built}" * bool(wanted)
 
 
 def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
@@ -220,21 +237,28 @@ def _unbound(way: Turning) -> Turning:
     return other if of_length(other) else way
 
 
-def _fits(code: Code, failed: dict[str, str], clause: str = "") -> list[Fit[Turning]]:
+def _fits(
+    code: Code, failed: dict[str, str], clause: str = "", *, tables: bool = False
+) -> list[Fit[Turning]]:
     """The lines that fit: with tables of the same file, else with tables that are made here.
 
-    Axes that the source says are believed, if the code can be called so.
+    Axes that the source says are believed, if the code can be called so.  ``tables``: what is
+    called like positions is a table, of a function that applies one.
     """
     try:
         known = parameters(code.call)
     except DoesNotFit as error:
         failed.setdefault("", str(error))
         return []
+    if tables:
+        plain, known = known, _holding(known)
+        if known == plain or not inspect.isroutine(code.call) or not APPLIES.match(code.name):
+            return []
     hinted = order_in(code.text)
     call = code.again().call
     tried = [
         (form, line)
-        for form, line in lines(code, hinted)
+        for form, line in lines(code, hinted, tables=tables)
         if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
     ]
     said = [(form, line) for form, line in tried if _order(line) == hinted]
@@ -323,7 +347,7 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
     at = torch.arange(5) + 2 * torch.arange(6)[:, None]
     moved = at.clone()
-    moved[1, 2] += 3
+    moved[1, 2] += 12
     if subject.axes:
         at, moved = (p[..., None].repeat(1, 1, subject.axes) for p in (at, moved))
         for axis in range(subject.axes):
@@ -332,6 +356,8 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
             if torch.equal(subject.turn(x, at), subject.turn(x, other)):
                 raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
     out, other = subject.turn(x, at), subject.turn(x, moved)
+    if out.is_complex():
+        raise DoesNotFit(f"complex numbers came back, and no vectors, of {line}")
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other

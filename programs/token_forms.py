@@ -7,6 +7,7 @@ the shapes of one call.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,6 +36,7 @@ from .tokens import OnTokens, widths_of_tokens
 __all__ = ["tokens_line"]
 
 THREE = ("query", "key", "value")
+INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")
 CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source",
             "latents", "kv", "x_kv", "image_embeds", "enc_out", "encoder_out", "encoder_output",
             "encoder_outputs", "cross_states", "key_value_states", "kv_states")  # fmt: skip
@@ -42,7 +44,9 @@ KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
 STATES = (" = DynamicCache()", "", " = {}")
 ORDERS = ("B n E", "n B E", "n E", "B C h w", "B (n n) E",
           *(f"B ({m} n) E" for m in (4, 8, 16, 64)),
-          "B h w E", "B E n", *(f"B E ({m} n)" for m in (4, 16, 32)))  # fmt: skip
+          "B h w E", "B E n", *(f"B E ({m} n)" for m in (4, 16, 32)),
+          "V n B E", "n V B E")  # fmt: skip
+APART = {"B h w E": ("B V n E", "B n V E")}  # where tokens of a row, or of a column, are apart
 LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
@@ -54,7 +58,22 @@ Part = tuple[str, str]  # what is given beside the tokens, and the clause that s
 def tokens_line(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
 ) -> str:
-    """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``."""
+    """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``.
+
+    Positions are given where it may be called without them by its parameters, and cannot be.
+    """
+    known = tuple(sorted(known, key=_is_index))
+    placed = tuple(replace(p, required=p.required or p.role == "positions") for p in known)
+    for one in (known, placed) if placed != known else (known,):
+        if line := _line(code, one, failed, keeps=keeps):
+            return line
+    raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
+
+
+def _line(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
+) -> str:
+    """The line that fits, or "".  Raises ``DoesNotFit``."""
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another
@@ -63,13 +82,36 @@ def tokens_line(
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
                 line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
+                if line and (rows := _of_rows(code, line, text, embed)) != text:
+                    line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 if line and (not keeps or _mixes(code, line, embed)):
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
                 alone = alone or ((line, embed) if line else None)
     if alone is not None:
         line, embed = alone
         return _stepped(code, _masked(code, line, known, embed), known, embed)
-    raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
+    return ""
+
+
+def _is_index(one: Parameter) -> bool:
+    """Whether it is the number of a layer or the like, of which the first is called."""
+    return one.required and (one.annotation in (int, "int") or bool(INDEX.fullmatch(one.name)))
+
+
+def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
+    """The text with tokens in a row, and others beside, where those of a grid stay in theirs."""
+    grid = next((one for one in APART if f": {one}" in text), "")
+    if not grid:
+        return text
+    on = OnTokens(code.again(), parse(line))
+    x = torch.randn(1, 12, embed, generator=torch.Generator().manual_seed(5))
+    other = x.clone()
+    other[:, 0] = x[:, 0].flip(-1)
+    moved = (on(other) != on(x)).any(-1).reshape(3, 4)
+    for axis, rows in enumerate(APART[grid]):
+        if not bool(moved.narrow(axis, 1, 2).any()) and int(moved.sum()) > 1:
+            return text.replace(f": {grid}", f": {rows}")
+    return text
 
 
 def _mixes(code: Code, line: str, embed: int) -> bool:
@@ -96,7 +138,7 @@ def _with_masks(
     yield from ((text, ("",)) for text in texts)
     for text in texts:
         forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
-        if forced:
+        if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
             given = text
             for one in forced:
                 given = given.replace(f", {one.name} = None", "")
@@ -212,13 +254,16 @@ def _on_tokens(
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
-    if _reads_rows(on, x):
-        raise DoesNotFit("what it gives depends on other rows, and on no other token")
+    if _reads_rows(on, x, alone=len(on.tokens.axes or ()) < 4):
+        raise DoesNotFit("what it gives depends on other rows, which may be its tokens")
     return whole
 
 
-def _reads_rows(on: OnTokens, x: Tensor) -> bool:
-    """Whether rows are read and tokens are not: then those are the tokens, and it is the batch."""
+def _reads_rows(on: OnTokens, x: Tensor, *, alone: bool) -> bool:
+    """Whether rows are read and tokens are not: then those are the tokens, and it is the batch.
+
+    Without ``alone``: whether rows are read at all, where one more axis may be that of tokens.
+    """
     def changed(at: tuple[slice | int, ...], seen: tuple[slice, ...]) -> bool:
         other = x.clone()
         other[at] = x[at].flip(-1)
@@ -228,7 +273,7 @@ def _reads_rows(on: OnTokens, x: Tensor) -> bool:
     every = slice(None)
     if len(x) < 2 or not changed((0,), (slice(1, None),)):
         return False
-    return not changed((every, 0), (every, slice(1, None)))
+    return not alone or not changed((every, 0), (every, slice(1, None)))
 
 
 def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:

@@ -60,7 +60,7 @@ class Windowed(nn.Module):
 class Coloured(nn.Module):
     def __init__(self, colour) -> None:  # type: ignore[no-untyped-def]
         super().__init__()
-        self.colour = colour
+        self.colour = colour + "ed"
 
     def forward(self, x: Tensor) -> Tensor:
         return x
