@@ -36,7 +36,7 @@ SMALL, LONG, LONGEST = 6, 1100, 1 << 14
 CUTS = (65, 257)  # where lengths are no more small, or middling
 NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
 # Work, as it is counted in work.py: a million takes one to two milliseconds.
-WORK = 200_000_000  # for the lengths of which nothing is said in the source
+WORK = 400_000_000  # for the lengths of which nothing is said in the source
 SOURCE_WORK = 200_000_000  # for those that are
 MOST_WORK = 100_000_000  # of one call
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows

@@ -15,7 +15,7 @@ from benchmarks import false_programs, reference_programs
 from benchmarks.false_programs import broken_at, changed, judged, outside
 from benchmarks.reference_programs import REFERENCES, Reference
 
-COUNT, PARTS = 80, 4
+COUNT, PARTS = 200, 8
 PROOF = 0.5  # seconds
 
 
