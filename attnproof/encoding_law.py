@@ -115,7 +115,9 @@ class EncodingLaw:
     def control(self, encoding: Encoding, under: Sequence[str] = ()) -> Statement | Answer:
         """The negative control, filled with this encoding."""
         if self.control_body is None:
-            raise TypeError(f"the law {self.id} has no control; declare one with negative_control")
+            raise TypeError(
+                f"the law {self.id} has no negative control; declare one with negative_control"
+            )
         return stated(self.control_body, encoding, self.given, under)
 
 

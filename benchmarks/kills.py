@@ -34,7 +34,7 @@ __all__ = ["PLANTS", "Kills", "plant"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SELECTION = ("permutation",)
-TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +(\S+)")
+TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +([\w-]+)")
 TIMES = ("seconds", "created", "stored")
 """What two runs of the same work may differ in."""
 REACHED = ("sizes", "cases", "all_cases", "sides")

@@ -236,6 +236,9 @@ def _first(
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
+        if named and one not in named and "; method " in subject.line:
+            tried[one] = f"only a method of it can be called so, and its names say {named[0]}"
+            continue
         if other := _named_otherwise(code, one, named):
             tried[one] = other
             continue

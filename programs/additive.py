@@ -214,11 +214,12 @@ def _most(code: Code, signature: Signature, width: int) -> int:
 
 
 def widths(code: Code) -> tuple[int, ...]:
-    """The features of a token: what is told, else what the object holds, else some sizes."""
+    """The features of a token: what is told, or it was built with, what it holds, some sizes."""
+    built = [n for n in code.built.values() if type(n) is int and n == SIZES["E"]]
     told = code.options.embed or code.options.width
     module: Any = code.module
     tables = [*module.buffers(), *module.parameters()] if module is not None else []
-    known = [one.shape[-1] for one in tables if one.dim() > 1]
+    known = [*built, *(one.shape[-1] for one in tables if one.dim() > 1)]
     known += [n for r in ("embed", "width") for n in sizes_of(code.call, r)]
     return tuple(dict.fromkeys([told] if told else [*known, SIZES["E"], 8, 32, 64]))
 

@@ -43,7 +43,7 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?kernel(_size)?": 3,
     r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)|[qkv]{1,3}_dim|(key|value)_(dim|channels)":
         8,
-    r"(\w+_)?(drop|dropout|drop_?path|drop_prob|drop_rate)": 0.0,
+    r"\w*drop\w*": 0.0,
     r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
     r"|hidden(_features)?|dim_(ff|mlp)": 32,
     r"(shift|padding|pad)(_(size|idx|index))?|pad_token_id": 0,

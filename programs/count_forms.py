@@ -482,7 +482,11 @@ def _require_rows(code: Code, subject: Additive) -> None:
 
 
 def _adding(code: Code, line: str) -> Fit[Additive]:
-    """The line as what adds a table: best where it is another for each token, of every row."""
+    """The line as what adds a table: best where each token, and each place of a grid, has its own.
+
+    Code that takes an image takes it with its axes in any order; a table that is the same along an
+    axis was read along the axis of channels.
+    """
     subject = additive(code, parse(line), guessed=True)
     _require_rows(code, subject)
     made = subject.added(torch.zeros(3, 5, subject.width))
@@ -494,4 +498,15 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
         raise DoesNotFit(f"called as {line}, it gives angles, place times frequency, of which "
                          f"others take cosines and sines, and nothing that is added")  # fmt: skip
     apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
-    return Fit(str(parse(line)), subject, made, (apart,))
+    return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
+
+
+def _along_every_side(subject: Additive) -> bool:
+    """Whether the table of a grid is another one step further along each of its axes."""
+    if subject.grid is None:
+        return True
+    try:
+        table = subject.grid((3,) * subject.axes)
+    except Exception:  # noqa: BLE001 (a grid may have to be of other sizes)
+        return True
+    return all(bool((table.diff(dim=k) != 0).any()) for k in range(subject.axes))

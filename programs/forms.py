@@ -170,7 +170,11 @@ def fit(code: Code) -> Rotary:
     for width in some if not makes_tables(code) else ():
         one = sized(code, width)
         for called, clause in _calls(one):
-            found = _fits(called, failed, clause) or _fits(called, failed, clause, tables=True)
+            found = _fits(called, failed, clause)
+            channels = max(map(_channels, found), default=0)
+            tables = channels < width and _fits(called, failed, clause, tables=True)
+            if tables and max(map(_channels, tables)) > channels:
+                found = tables  # numbers that rotate one pair each are angles, and no positions
             if "built with" in clause and found and not best(found, code.name).quality[0]:
                 raise DoesNotFit(f"{found[0].line} turns a token by positions of others")
             if found:

@@ -166,6 +166,12 @@ class OnTokens:
         ]
         return next(filter(self._relative, ways if len(ways) > 1 else ()), ways[0])
 
+    @property
+    def absolute(self) -> bool:
+        """Whether it is handed positions, and another one for all tokens changes what it gives."""
+        placed = any(role(one) in PLACES for one in self.line.arrays)
+        return placed and self.turning is not None and not self._relative(self.turning)
+
     def _relative(self, way: Turning) -> bool:
         """Whether, with these tables, a shift of all positions does nothing."""
         on = OnTokens(self.code.again(), self.signature, self.options)
@@ -385,7 +391,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         step=stepping(on, width) if signature.step is not None else None,
         paths=paths,
         hiding=paths if on.padding else {},
-        positional="encoding" in made,
+        positional="encoding" in made or on.absolute,
         declared=declared,
         given={
             **({"context": on.context} if on.context else {}),

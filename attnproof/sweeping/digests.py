@@ -25,7 +25,7 @@ __all__ = [
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
 """Parts that find files by looking into folders: every file of them counts."""
-ROOTS = ("checking", "demonstrated", "sweeping.work")
+ROOTS = ("checking", "demonstrations", "sweeping.work")
 """What makes results; everything these import counts."""
 LIBRARIES = (
     "torch", "numpy", "sympy", "python-flint", "mpmath", "array-api-compat", "transformers",

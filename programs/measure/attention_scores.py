@@ -29,7 +29,9 @@ def large_in_a_layer(scene: Scene) -> Outcome:
     if inner is None:
         return not_asked("the code takes tokens: nothing can be added to its scores")
     sizes = attend_sizes(inner, scene.declared)[0]
-    large = min(LARGE, math.sqrt(torch.finfo(scene.draw.dtype).max) / 16)  # so products are finite
+    most = torch.finfo(scene.draw.dtype).max
+    large = LARGE * math.log(most) / math.log(torch.finfo(torch.float32).max)  # an exponent's range
+    large = min(large, math.sqrt(most) / 16)  # so that products are finite
     for name in "qk":
         given = dict(zip("qkv", inputs(scene, sizes, 80), strict=True))
         given[name] = large * given[name]

@@ -118,6 +118,8 @@ def test_code_of_no_telling_name_is_told_to_be_called_so() -> None:
 
 
 def strange_mask(colour: int, shade: int) -> int:
+    if not isinstance(colour, int):
+        raise TypeError("a colour is a number")
     return colour + shade
 
 

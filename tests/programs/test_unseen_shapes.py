@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.code import Options
+from attnproof.programs.constructors import settings_for
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 
@@ -50,6 +52,13 @@ class ScaledRope(TablesRope):
 def apply_rotary(pos: Tensor, t: Tensor, scale: float = 1.0) -> Tensor:
     """Of a table (n, D) of angles that is called like positions."""
     return t * pos.cos() * scale + rotate_half(t) * pos.sin() * scale
+
+
+def apply_rotary_part(pos: Tensor, t: Tensor) -> Tensor:
+    """As many channels as the table has: numbers for positions would fit, a pair for each two."""
+    pos = pos[..., -t.shape[-2] :, :]
+    some, rest = t[..., : pos.shape[-1]], t[..., pos.shape[-1] :]
+    return torch.cat((some * pos.cos() + rotate_half(some) * pos.sin(), rest), -1)
 
 
 def precompute_cis(dim: int, end: int) -> Tensor:
@@ -196,6 +205,35 @@ class PartsAttention(nn.Module):
         return (out @ out.mT).softmax(-1) @ out
 
 
+class ImagePositions(nn.Module):
+    """A table for images whose channels stand last; it takes any four axes for these."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels // 2
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        rows, high, wide, features = tensor.shape
+        parts = [angles(torch.arange(n), self.channels).repeat(1, 2) for n in (high, wide)]
+        table = torch.zeros(high, wide, 2 * self.channels)
+        table[..., : self.channels] = parts[0].sin()[:, None]
+        table[..., self.channels :] = parts[1].sin()
+        return table[..., :features].expand(rows, -1, -1, -1)
+
+
+class ChainAttention(nn.Module):
+    """Attention of which a method alone can be called, as what no name says must be given."""
+
+    def _apply_rotary(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        at = angles(torch.arange(q.shape[-2]), q.shape[-1]).repeat(1, 2)
+        q, k = (x * at.cos() + rotate_half(x) * at.sin() for x in (q, k))
+        return q, k
+
+    def forward(self, x: Tensor, chain: Tensor) -> Tensor:
+        q, k = self._apply_rotary(x, x)
+        return ((q @ k.mT) * chain).softmax(-1) @ x
+
+
 class PlacedAttention(PartsAttention):
     """Positions that its parameters let one leave out, and its source does not."""
 
@@ -207,6 +245,8 @@ class PlacedAttention(PartsAttention):
 @pytest.mark.parametrize(("code", "line"), [
     (TablesRope, "q: B H n D, k: B G n D, position_ids: B n -> q, k; method adjusted"),
     (apply_rotary, "t: B H n D, pos: n D angles -> t"),
+    (apply_rotary_part, "t: B H n D, pos: n D angles -> t"),
+    (ImagePositions, "tensor: B h w E -> B h w E"),
     (precompute_cis, "dim = D, end = m -> pos: m D; then apply_cis(q: B H n D, pos: n D cis -> q)"),
     (ScoreBias, "qk_dots: B G r n -> 1 H r n"),
     (OffsetBias, "x: B H r n tokens -> r n"),
@@ -229,11 +269,27 @@ def test_what_it_is_built_with_is_told() -> None:
     assert adapted_as(LearnedPosEmb).width == 17  # type: ignore[attr-defined]
 
 
+def test_dropout_is_none_by_whatever_name() -> None:
+    """A guess of 1 would drop everything, and divide by 0."""
+    assert settings_for(Dropping, Options(), {}) == {"attention_probs_dropout_prob": 0.0}
+
+
+class Dropping:
+    def __init__(self, attention_probs_dropout_prob: float) -> None: ...
+
+
+def test_positions_that_are_added_are_absolute() -> None:
+    """Where they are handed on, a row that is padded on the left stands elsewhere."""
+    assert adapted_as(PlacedAttention).positional  # type: ignore[attr-defined]
+    assert not adapted_as(SeriesAttention).positional  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("code", "why"), [
     (Tables, "objects of Tables cannot be called"),
     (ScaledRope, "turns a token by positions of others"),
     (RotaryTable, "says a rotary embedding"),
     (PlaceBias, "a number for each place"),
+    (ChainAttention, "only a method of it can be called so"),
 ])  # fmt: skip
 def test_what_is_nearly_of_a_shape_is_refused(code: Any, why: str) -> None:
     with pytest.raises(NoAdapter) as refused:

@@ -195,7 +195,7 @@ def test_the_steps_are_complete_and_right(name: str) -> None:
         assert link.derivation is not None
         leaves_no_gap(link.derivation, found)
         terms = [side for step in found for side in (step.before, step.part)]
-        worlds = [a_world(statement, seed, *terms) for seed in range(1, 5)]
+        worlds = [a_world(statement, seed, *terms) for seed in range(1, 9)]
         both = [(world, obeys(world, statement, claim)) for world in worlds]
         laws = laws_in(link.derivation)
         for step in some(found):
