@@ -91,7 +91,7 @@ def handed(
         if "hide" in kinds:
             seen = ~seen
         elif "ones" in kinds:
-            seen = seen.long()
+            seen = _ones(seen, like)
         elif "keep" not in kinds:
             seen = torch.zeros_like(seen, dtype=like.dtype).masked_fill(~seen, least)
     axes = list(one.axes or ())
@@ -115,4 +115,13 @@ def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tens
     if kind == "add":
         return torch.zeros(shape, dtype=like.dtype, device=like.device)
     seen = torch.full(shape, kind != "hide", device=like.device)
-    return seen.long() if kind == "ones" else seen
+    return _ones(seen, like) if kind == "ones" else seen
+
+
+def _ones(seen: Tensor, like: Tensor) -> Tensor:
+    """1 where a key is seen: whole numbers, as tokenizers give them.
+
+    Beside tokens in float64 they are so too: 1.0 less a whole number is float32, in which the
+    least number of float64 is −∞, and 0 times that is NaN.
+    """
+    return seen.to(like.dtype) if like.dtype == torch.float64 else seen.long()

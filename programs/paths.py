@@ -7,7 +7,8 @@ Code that norms its tokens reads a context as it is, and is not asked about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,7 +24,10 @@ from .signature import Argument
 if TYPE_CHECKING:
     from .tokens import OnTokens
 
-__all__ = ["paths_of"]
+__all__ = ["hiding_in", "paths_of"]
+
+Path = Callable[..., Tensor]
+MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
 
 CONTEXTS = ("context", "encoder_hidden_states", "key_value_states", "memory", "xa", "x_kv", "kv")
 KEYS = (("key", "value"), ("keys", "values"), ("k", "v"))
@@ -85,6 +89,14 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
     found = {name: (path, _weights(path, width)) for name, path in tried.items()}
     return {name: path for name, (path, used) in found.items()
             if used is not None and used <= own}  # fmt: skip
+
+
+def hiding_in(on: OnTokens, paths: Mapping[str, Path]) -> dict[str, Path]:
+    """The paths that hide what the mask hides: not a context that has a mask of its own."""
+    told = {one.name for one in on.signature.arguments}
+    own = any(MASK_OF_CONTEXT.search(p.name) for p in parameters(on.code.call)
+              if p.name not in told)  # fmt: skip
+    return {name: path for name, path in paths.items() if not (own and "=" in name)}
 
 
 def _like_tokens(on: OnTokens, one: Argument) -> bool:

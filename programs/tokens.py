@@ -18,7 +18,7 @@ from .given import of_image
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
 from .names import sizes_of
-from .paths import paths_of
+from .paths import hiding_in, paths_of
 from .program import Program
 from .roles import (
     PLACES,
@@ -390,7 +390,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
         paths=paths,
-        hiding=paths if on.padding else {},
+        hiding=hiding_in(on, paths) if on.padding else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
         given={

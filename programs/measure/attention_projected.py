@@ -47,7 +47,7 @@ def projected(layer: Attention) -> Attention | None:
     weight = next(iter(parts.values())).weight
     run, tokens = _Run({}), torch.zeros(1, 3, layer.embed).to(weight)  # type: ignore[arg-type]
     with torch.no_grad(), _hooked(layer.module, parts, run):
-        layer.layer(tokens)
+        out = layer.layer(tokens)
     widths = {name: shape[-1] for name, shape in run.shapes.items()
               if shape[:-1] == tokens.shape[:-1]}  # fmt: skip
     if set(widths) != set(parts):
@@ -58,6 +58,8 @@ def projected(layer: Attention) -> Attention | None:
     if whole % heads or not width or widths.get("k", whole) % width:
         return None
     groups = widths.get("k", whole) // width
+    if (out if run.read is None else run.read).shape[-1] != whole:
+        return None  # values have another width
 
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is not None or q.shape[2] != k.shape[2]:

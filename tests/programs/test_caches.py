@@ -162,6 +162,25 @@ def test_projections_of_other_tokens_than_were_given_are_not_set() -> None:
     assert projected(replace(once, layer=lambda x: layer(x.repeat(1, 2, 1)))) is None
 
 
+class WideValues(CappedLayer):
+    """Values are wider than queries and keys."""
+
+    def __init__(self) -> None:
+        super().__init__(torch.tanh)
+        self.v_proj, self.out = nn.Linear(8, 12), nn.Linear(12, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k = (part(x) for part in (self.q_proj, self.k_proj))
+        found: Tensor = self.out((q @ k.mT).softmax(-1) @ self.v_proj(x))
+        return found
+
+
+def test_projections_of_wider_values_are_not_set() -> None:
+    """What is read is no number for each channel of the queries."""
+    layer = WideValues()
+    assert projected(Attention(name="wide", layer=layer, module=layer, heads=2, embed=8)) is None
+
+
 class Switching(nn.Module):
     """Another base from 80 tokens on, as of a longer context: right, and no cache."""
 

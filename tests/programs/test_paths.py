@@ -172,3 +172,24 @@ def test_paths_agree_where_rows_are_padded() -> None:
     line = "x: B n E, keep: B n keep -> B n E"
     assert agree(called(Padded(fault=False), line)).verdict == "holds"
     assert agree(called(Padded(fault=True), line)).verdict == "broken"
+
+
+class MaskedContext(Reading):
+    """A mask of ones for its tokens, and one of its own for a context, as encoders' layers have."""
+
+    def forward(
+        self, x: Tensor, attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None, encoder_attention_mask: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        mask = attention_mask if encoder_hidden_states is None else encoder_attention_mask
+        added = None if mask is None else (1.0 - mask) * torch.finfo(x.dtype).min
+        return super().forward(x, encoder_hidden_states, added)
+
+
+def test_a_context_with_a_mask_of_its_own_is_not_hidden_by_that_of_the_tokens() -> None:
+    line = "x: B n E, attention_mask: B 1 1 n ones -> B n E"
+    subject = adapted_as(MaskedContext(), line)
+    assert isinstance(subject, Attention)
+    assert set(subject.paths) - set(subject.hiding) == {"encoder_hidden_states=x"}
+    found = {one.law: one.verdict for one in examine(subject, (Draw(0),), ("paths-agree", "finite"))}
+    assert found == {"paths-agree": "holds", "finite": "holds"}
