@@ -191,5 +191,5 @@ def test_a_context_with_a_mask_of_its_own_is_not_hidden_by_that_of_the_tokens() 
     subject = adapted_as(MaskedContext(), line)
     assert isinstance(subject, Attention)
     assert set(subject.paths) - set(subject.hiding) == {"encoder_hidden_states=x"}
-    found = {one.law: one.verdict for one in examine(subject, (Draw(0),), ("paths-agree", "finite"))}
-    assert found == {"paths-agree": "holds", "finite": "holds"}
+    found = examine(subject, (Draw(0),), ("paths-agree", "finite"))
+    assert [one.verdict for one in found] == ["holds", "holds"]
