@@ -299,6 +299,8 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
             and any(origin.suits(line) for origin in made)
             and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
         ]  # fmt: skip
+        hinted = order_in(applied.text)
+        tried = [one for one in tried if _order(one[1]) == hinted] or tried
         told = (
             f"{origin.first(form.needs, known)}; then {name}({line})"
             for (form, line), origin in product(tried, made)

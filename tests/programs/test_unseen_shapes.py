@@ -78,6 +78,16 @@ class RotaryTable(nn.Module):
         return found, 0.9**found
 
 
+def precompute_rows(dim: int, end: int) -> Tensor:
+    return torch.polar(torch.ones(end, dim // 2), angles(torch.arange(end), dim))
+
+
+def apply_rows(x: Tensor, freqs: Tensor) -> Tensor:
+    """Rotates x of shape ``(B, T, H, D)``; heads before tokens fit, by broadcasting alone."""
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * freqs[None, :, None]
+    return torch.view_as_real(turned).reshape_as(x)
+
+
 class ScoreBias(nn.Module):
     """A bias of scores, whose heads it does not look at."""
 
@@ -242,12 +252,16 @@ class PlacedAttention(PartsAttention):
         return super().forward(x + position_ids[..., None])
 
 
+ROWS = "x: B n H D, freqs: n D/2"
+
+
 @pytest.mark.parametrize(("code", "line"), [
     (TablesRope, "q: B H n D, k: B G n D, position_ids: B n -> q, k; method adjusted"),
     (apply_rotary, "t: B H n D, pos: n D angles -> t"),
     (apply_rotary_part, "t: B H n D, pos: n D angles -> t"),
     (ImagePositions, "tensor: B h w E -> B h w E"),
     (precompute_cis, "dim = D, end = m -> pos: m D; then apply_cis(q: B H n D, pos: n D cis -> q)"),
+    (precompute_rows, f"dim = D, end = m -> freqs: m D/2; then apply_rows({ROWS} cis -> x)"),
     (ScoreBias, "qk_dots: B G r n -> 1 H r n"),
     (OffsetBias, "x: B H r n tokens -> r n"),
     (one_of_keys_attention, "q: B H r D, k: B n D, v: B n D -> B H r D"),
