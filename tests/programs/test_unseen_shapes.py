@@ -84,7 +84,7 @@ def precompute_rows(dim: int, end: int) -> Tensor:
 
 def apply_rows(x: Tensor, freqs: Tensor) -> Tensor:
     """Rotates x of shape ``(B, T, H, D)``; heads before tokens fit, by broadcasting alone."""
-    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * freqs[None, :, None]
+    turned = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * freqs[None, :, None]
     return torch.view_as_real(turned).reshape_as(x)
 
 
