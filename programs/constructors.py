@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from .code import DoesNotFit, Options, alike, beside, source_of
-from .names import Parameter, parameters, role_of
+from .names import INDEX, Parameter, parameters, role_of
 
 __all__ = [
     "HEADS", "SIZES", "built_words", "configs_for", "placed", "settings_for", "tried"
@@ -39,7 +39,7 @@ SIDE = 4
 WORDS: dict[str, Any] = {
     r"(num_|n_)?(hidden_)?(layers?|blocks?|depth)": 2,
     r"(\w+_)?heads": HEADS,
-    r"(layer|block|head)_?(idx|index|id|number|i)": 0,
+    INDEX.pattern: 0,
     r"(\w+_)?kernel(_size)?": 3,
     r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)|[qkv]{1,3}_dim|(key|value)_(dim|channels)":
         8,

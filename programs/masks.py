@@ -119,9 +119,9 @@ def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tens
 
 
 def _ones(seen: Tensor, like: Tensor) -> Tensor:
-    """1 where a key is seen: whole numbers, as tokenizers give them.
+    """1 where a key is seen: whole numbers, as tokenizers give them, but float64 beside float64.
 
-    Beside tokens in float64 they are so too: 1.0 less a whole number is float32, in which the
-    least number of float64 is −∞, and 0 times that is NaN.
+    1.0 less a whole number is float32, in which the least number of float64 is −∞: code that
+    multiplies the two would get NaN, and only because of the format that we look in.
     """
     return seen.to(like.dtype) if like.dtype == torch.float64 else seen.long()

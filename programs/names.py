@@ -11,7 +11,7 @@ from typing import Any
 
 from .code import DoesNotFit, source_of
 
-__all__ = ["Parameter", "order_in", "parameters", "role_of", "sizes_of"]
+__all__ = ["INDEX", "Parameter", "order_in", "parameters", "role_of", "sizes_of"]
 
 ROLES: dict[str, str] = {
     "query": "q query queries xq query_layer query_states q_ qs target",
@@ -70,6 +70,7 @@ CAPITALS = {"T": "length", "N": "length", "L": "length", "S": "keys", "H": "head
             "C": "embed", "E": "embed", "B": "rows", "W": "window"}  # fmt: skip
 
 
+INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
 
 

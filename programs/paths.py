@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["hiding_in", "paths_of"]
 
-Path = Callable[..., Tensor]
+TokenMap = Callable[..., Tensor]
 MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
 
 CONTEXTS = ("context", "encoder_hidden_states", "key_value_states", "memory", "xa", "x_kv", "kv")
@@ -91,12 +91,20 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
             if used is not None and used <= own}  # fmt: skip
 
 
-def hiding_in(on: OnTokens, paths: Mapping[str, Path]) -> dict[str, Path]:
+def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
     """The paths that hide what the mask hides: not a context that has a mask of its own."""
     told = {one.name for one in on.signature.arguments}
     own = any(MASK_OF_CONTEXT.search(p.name) for p in parameters(on.code.call)
               if p.name not in told)  # fmt: skip
-    return {name: path for name, path in paths.items() if not (own and "=" in name)}
+    if not own:
+        return dict(paths)
+    return {name: path for name, path in paths.items() if not _given_more(on, path)}
+
+
+def _given_more(on: OnTokens, path: TokenMap) -> bool:
+    """Whether the path is given what the main one is not, such as a context."""
+    line = getattr(path, "signature", on.signature)
+    return len(line.arguments) > len(on.signature.arguments)
 
 
 def _like_tokens(on: OnTokens, one: Argument) -> bool:

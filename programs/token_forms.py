@@ -22,7 +22,7 @@ from .code import Code, DoesNotFit, alike
 from .fitting import short
 from .grammar import parse
 from .masks import is_mask
-from .names import Parameter, order_in, parameters
+from .names import INDEX, Parameter, order_in, parameters
 from .pretrained import sections_of
 from .program import Program
 from .roles import MASKS, SIZES, TURNED, raised, role
@@ -36,7 +36,6 @@ from .tokens import OnTokens, widths_of_tokens
 __all__ = ["tokens_line"]
 
 THREE = ("query", "key", "value")
-INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")
 CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source",
             "latents", "kv", "x_kv", "image_embeds", "enc_out", "encoder_out", "encoder_output",
             "encoder_outputs", "cross_states", "key_value_states", "kv_states")  # fmt: skip

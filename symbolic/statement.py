@@ -104,6 +104,12 @@ class Theorem:
         return Path(inspect.getfile(self.body))
 
     @property
+    def place(self) -> str:
+        """Its file, and its function where the file may have others, as errors name it."""
+        name = self.body.__name__
+        return self.path.name + f", {name}" * (name != "statement")
+
+    @property
     def words(self) -> str:
         """The statement in words: the docstring of the function."""
         return inspect.getdoc(self.body) or ""
@@ -118,7 +124,7 @@ class Theorem:
         """The nearby statement with the opposite verdict."""
         if self.control_body is None:
             raise TypeError(
-                f"{self.path.name} has no negative control; add a function under "
+                f"{self.place} has no negative control; add a function under "
                 f"@{self.body.__name__}.negative_control"
                 "('what is changed') that returns a nearby statement with the opposite verdict"
             )
@@ -133,7 +139,7 @@ class Theorem:
             again = self._build(body, given, assume)
         if _meaning(built) != _meaning(again):
             raise TypeError(
-                f"{self.path.name}: {body.__name__} makes another statement when it is run again; "
+                f"{self.place}: {body.__name__} makes another statement when it is run again; "
                 "it keeps something from call to call, or draws at random: compute all anew"
             )
         return built
@@ -141,30 +147,30 @@ class Theorem:
     def _build(self, body: Body, given: Mapping[str, Given], assume: Assume | None) -> Statement:
         wanted = self._asked(body, body.__name__, given)
         values = {name: g.named(name) for name, g in given.items()}
-        with arrays_only(f"{self.path.name}: {body.__name__}", body):
+        with arrays_only(f"{self.place}: {body.__name__}", body):
             result = body(**{name: values[name] for name in wanted})
         claims = dict(result) if isinstance(result, Mapping) else {"": result}
         if not claims:
-            raise TypeError(f"{self.path.name}: {body.__name__} claims nothing; it returned {{}}")
+            raise TypeError(f"{self.place}: {body.__name__} claims nothing; it returned {{}}")
         claims = {says: c.claim if isinstance(c, Law) else c for says, c in claims.items()}
         for says, claim in claims.items():
-            demand(says, str, f"{self.path.name}: each conclusion of {body.__name__} has its words")
+            demand(says, str, f"{self.place}: each conclusion of {body.__name__} has its words")
             if not isinstance(claim, Claim):
                 raise TypeError(
-                    f"{self.path.name}: {body.__name__} returned {type(claim).__name__}"
+                    f"{self.place}: {body.__name__} returned {type(claim).__name__}"
                     f"{f' as {says!r}' if says else ''}; return equal(..), chain(..), "
                     "all_positive(..), exists(..), at_least(..), differ(..), for_all(..), or a "
                     "dict of them"
                 )
             if claim.compared == "!=" and claim.apart is None:
-                raise TypeError(f"{self.path.name}: {NO_CONTRADICTION}")
+                raise TypeError(f"{self.place}: {NO_CONTRADICTION}")
         used: set[str] = set(wanted)
         equations: list[tuple[Term, Term]] = []
         laws: list[Law] = []
         if assume is not None:
             names = [] if assume is list else self._asked(assume, "`assume`", given)
             used |= set(names)
-            with arrays_only(f"{self.path.name}: `assume`", assume):
+            with arrays_only(f"{self.place}: `assume`", assume):
                 listed = assume(**{name: values[name] for name in names})
             for taken in self._assumed(listed):
                 law = taken if isinstance(taken, Law) else None
@@ -181,7 +187,7 @@ class Theorem:
             name = str(v.data if v.op == "index" else v.data[0])
             if name not in given or given[name].named(name).term is not v:
                 raise TypeError(
-                    f"{self.path.name}: {v!r} is not given, and {body.__name__} speaks of it in "
+                    f"{self.place}: {v!r} is not given, and {body.__name__} speaks of it in "
                     f"{term!r}; name it in `given` and take it as a parameter"
                 )
             used.add(name)
@@ -197,15 +203,15 @@ class Theorem:
         missing = [name for name in wanted if name not in given]
         if missing:
             raise TypeError(
-                f"{self.path.name}: {called} asks for {', '.join(missing)}, which `given` does not "
+                f"{self.place}: {called} asks for {', '.join(missing)}, which `given` does not "
                 f"name; it names {', '.join(given)}"
             )
         return wanted
 
     def _assumed(self, listed: Any) -> Iterator[Any]:
-        demand(listed, (list, tuple), f"{self.path.name}: `assume` returns a list of hypotheses")
+        demand(listed, (list, tuple), f"{self.place}: `assume` returns a list of hypotheses")
         for taken in listed:
-            demand(taken, _is_hypothesis, f"{self.path.name}: {HYPOTHESIS}")
+            demand(taken, _is_hypothesis, f"{self.place}: {HYPOTHESIS}")
             yield taken
 
     def _check_ranges(self, statement: Statement) -> None:
@@ -214,7 +220,7 @@ class Theorem:
 
         leaves, _ = ranges_of(statement, statement.claims.values())
         if leaves:
-            raise OutsideAxis(f"{self.path.name}: {leaves}")
+            raise OutsideAxis(f"{self.place}: {leaves}")
 
     def _check_names(self, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
         """Refuse one name for two things: a reader, or a reading, would take one for the other."""
@@ -224,20 +230,20 @@ class Theorem:
             lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
             if claim.variable is not None and claim.variable.data[0] in given:
                 raise TypeError(
-                    f"{self.path.name}: what is said to exist is called "
+                    f"{self.place}: what is said to exist is called "
                     f"{claim.variable.data[0]}, as a given is; call it by another name"
                 )
             for name, own in claim.variables:
                 other = names.setdefault(name, own)
                 if (own.kind, own.lengths) != (other.kind, other.lengths):
                     raise TypeError(
-                        f"{self.path.name}: a conclusion speaks of all {name}, and {name} is "
+                        f"{self.place}: a conclusion speaks of all {name}, and {name} is "
                         "something else already; call one of them by another name"
                     )
         for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
             if size.data[0] in names:
                 raise TypeError(
-                    f"{self.path.name}: {size.data[0]} is the name of a given and of a length; "
+                    f"{self.place}: {size.data[0]} is the name of a given and of a length; "
                     "call one of them by another name"
                 )
 

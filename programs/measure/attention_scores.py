@@ -35,7 +35,8 @@ def large_in_a_layer(scene: Scene) -> Outcome:
     for name in "qk":
         given = dict(zip("qkv", inputs(scene, sizes, 80), strict=True))
         given[name] = large * given[name]
-        found = inner.attend(*given.values(), None) if inner.attend is not None else given["v"]
+        assert inner.attend is not None  # what is projected has one
+        found = inner.attend(*given.values(), None)
         bad = (~found.isfinite()).nonzero().tolist()
         if bad:
             words = ("queries", "keys")[name == "k"]

@@ -95,6 +95,16 @@ def test_a_file_may_declare_many_theorems(
         replace(entries["another-one"].source, name="a_third").load()
 
 
+def test_an_error_names_its_theorem_where_a_file_has_several(
+    write_theorem: WriteTheorem, true_theorem: str
+) -> None:
+    second = named(true_theorem, "another_one")
+    path = write_theorem("sums", true_theorem + second[: second.index("@another_one")])
+    entries = {entry.id: entry.theorem for entry in load_catalogue([path]).entries}
+    with pytest.raises(TypeError, match=r"sums\.py, another_one has no negative control"):
+        entries["another-one"].control  # noqa: B018 (asking for it is the test)
+
+
 def test_a_broken_file_is_found_by_the_ids_of_its_theorems(
     write_theorem: WriteTheorem, true_theorem: str
 ) -> None:
