@@ -289,7 +289,7 @@ def test_dropout_is_none_by_whatever_name() -> None:
 
 
 class Dropping:
-    def __init__(self, attention_probs_dropout_prob: float) -> None: ...
+    def __init__(self, attention_probs_dropout_prob: Any) -> None: ...
 
 
 def test_positions_that_are_added_are_absolute() -> None:
