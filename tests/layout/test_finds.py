@@ -1,7 +1,7 @@
 """The pages of faults found in published libraries: each runs as it is printed.
 
-The first block of a page is a script, with the fault and with the fix, and what it prints.  It is run where the
-library of that page is installed in the version that the page names.
+The first block of a page is a script, with the fault and with the fix; then stands what it prints.
+It is run where the library of that page is installed in the version that the page names.
 """
 
 from __future__ import annotations
