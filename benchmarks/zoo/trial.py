@@ -4,9 +4,11 @@
 ``library`` and ``source``, what the code is, read off the code.  After the run may be added
 ``line``, the flags that call what is refused by its bare name; ``misread``, why a call that was
 found is not the code's; and ``wrong``, laws that were proved and do not hold.  Each target is a
-process of its own, in which the bare name is tried first.  The results stand in
-docs/zoo/trial.json, the judgements of broken laws in ``judged.toml``, and ``--pages`` writes the
-page again without running anything.
+process of its own, in which the bare name is tried first.  A target that was misread is called
+with its line as well, as who reads the printed call would do; both runs count, and what came of
+the second is its ``corrected``, with ``still`` where that is not the code's call either.  The
+results stand in docs/zoo/trial.json, the judgements of broken laws in ``judged.toml``, and
+``--pages`` writes the page again without running anything.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Target:
     source: str
     line: str = ""
     misread: str = ""
+    still: str = ""
     wrong: tuple[str, ...] = ()
 
 
@@ -63,8 +66,13 @@ def run(known: Sequence[Target], out: Path, *, seconds: int, only: Sequence[str]
     for one in known:
         if any(word in one.target for word in only) if only else one.target not in rows:
             rows[one.target] = _checked(one, seconds)
-            write(path, told, {t.target: rows[t.target] for t in known if t.target in rows})
-            print(one.target, rows[one.target]["called"], rows[one.target]["user"], flush=True)
+        elif one.misread and one.line and "corrected" not in rows[one.target]:
+            lined = _process(one.target, one.line, seconds)
+            rows[one.target]["corrected"] = {**lined, "called": "" if lined["why"] else one.line}
+        else:
+            continue
+        write(path, told, {t.target: rows[t.target] for t in known if t.target in rows})
+        print(one.target, rows[one.target]["called"], rows[one.target]["user"], flush=True)
 
 
 def _checked(one: Target, seconds: int) -> Row:
@@ -128,10 +136,23 @@ def _made(told: Row) -> str:
 
 
 def _called(one: Target, row: Row) -> str:
-    """How a target was called: bare, line, misread or refused."""
+    """How a target was called: bare, line, corrected, misread or refused."""
     if not row["called"]:
         return "refused"
-    return "misread" if one.misread else "bare" if row["called"] == "bare" else "line"
+    if one.misread:
+        mended = row.get("corrected", {}).get("called") and not one.still
+        return "corrected" if mended else "misread"
+    return "bare" if row["called"] == "bare" else "line"
+
+
+def _runs(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[tuple[Target, Row, str]]:
+    """Every run that counts, with how it called its target."""
+    for one in known:
+        row = rows[one.target]
+        way = _called(one, row)
+        yield one, row, "misread" if way == "corrected" else way
+        if "corrected" in row:
+            yield one, row["corrected"], "corrected" if way == "corrected" else "misread"
 
 
 def _judged(
@@ -140,22 +161,25 @@ def _judged(
     """How many broken laws there are of each judgement; "" where nobody has looked."""
     return Counter(
         judgement_of(one.library, one.target, law["law"], law["why"], said).judgement
-        for one in known for law in rows[one.target]["broken"]
+        for one, row, _ in _runs(rows, known) for law in row["broken"]
     )  # fmt: skip
 
 
 def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]) -> str:
     ways = Counter(_called(one, rows[one.target]) for one in known)
-    laws = Counter({v: sum(len(rows[t.target]["laws"].get(v, ())) for t in known) for v in COLUMNS})
+    ran = [row for _, row, _ in _runs(rows, known)]
+    laws = Counter({v: sum(len(row["laws"].get(v, ())) for row in ran) for v in COLUMNS})
     of = _judged(rows, known, said)
-    seconds = [rows[one.target]["user"] for one in known]
+    seconds = [row["user"] for row in ran]
     libraries = len({one.library for one in known})
     breaks = ", ".join(f"{of[j]} {j or 'not looked at'}" for j in (*JUDGEMENTS, "") if of[j])
     wrong = sum(len(one.wrong) for one in known)
     return (
-        f"{len(known)} targets of {libraries} libraries. Called: {ways['bare'] + ways['line']} "
-        f"({ways['bare']} by the bare name, {ways['line']} with a line); {ways['misread']} called "
-        f"in a way that is not the code's, {ways['refused']} refused. Laws: "
+        f"{len(known)} targets of {libraries} libraries. Called: "
+        f"{ways['bare'] + ways['line'] + ways['corrected']} ({ways['bare']} by the bare name, "
+        f"{ways['line']} with a line, {ways['corrected']} with a line after a call that is not the "
+        f"code's); {ways['misread']} called in a way that is not the code's, {ways['refused']} "
+        "refused. Laws: "
         f"{', '.join(f'{laws[v]} {v}' for v in COLUMNS)}. Broken: {breaks or 'none'}. Proved of "
         f"code for which it does not hold: {wrong}. User seconds of a check: median "
         f"{statistics.median(seconds):.1f}, at most {max(seconds):.1f}."
@@ -165,12 +189,10 @@ def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Ju
 def _table(rows: Mapping[str, Row], known: Sequence[Target]) -> str:
     lines = [cells(["target", "what its source is", "called", *COLUMNS, "s"]),
              cells(["---", "---", "---", *["--:"] * 6])]  # fmt: skip
-    for one in known:
-        row = rows[one.target]
-        way = _called(one, row)
-        counts = [str(len(row["laws"].get(v, ())) or "") for v in COLUMNS]
-        how = f"`{row['called']}`" if way == "line" else way
-        lines.append(cells([f"`{one.target}`", one.source, how, *counts, f"{row['user']:.1f}"]))
+    for one, ran, way in _runs(rows, known):
+        counts = [str(len(ran["laws"].get(v, ())) or "") for v in COLUMNS]
+        how = f"`{ran['called']}`" if way in ("line", "corrected") else way
+        lines.append(cells([f"`{one.target}`", one.source, how, *counts, f"{ran['user']:.1f}"]))
     return "\n".join(lines)
 
 
@@ -178,8 +200,10 @@ def _broken(
     rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]
 ) -> Iterator[str]:
     """The broken laws, as on the pages of the libraries."""
-    of = {one.library: {t.target: rows[t.target] for t in known if t.library == one.library}
-          for one in known}  # fmt: skip
+    of: dict[str, dict[str, Row]] = {}
+    for one, ran, _ in _runs(rows, known):
+        before = of.setdefault(one.library, {}).get(one.target, {"broken": []})["broken"]
+        of[one.library][one.target] = {**ran, "broken": [*before, *ran["broken"]]}
     yield from violations(of, said)
 
 
@@ -188,17 +212,26 @@ def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
     told = {
         "Refused": [(t, rows[t.target]["why"]) for t in known if not rows[t.target]["called"]],
         "Called in a way that is not the code's": [
-            (t, f"{rows[t.target]['adapted']}: {t.misread}")
+            (t, f"{rows[t.target]['adapted']}: {t.misread}{_mended(t, rows[t.target])}")
             for t in known if t.misread and rows[t.target]["called"]
         ],
         "Proved, and does not hold": [(t, ", ".join(t.wrong)) for t in known if t.wrong],
-        "Undecided": [(t, f"{law}: {why}") for t in known
-                      for law, why in rows[t.target]["undecided"].items()],
+        "Undecided": [(t, f"{law}: {why}") for t, ran, _ in _runs(rows, known)
+                      for law, why in ran["undecided"].items()],
     }  # fmt: skip
     for title, cases in told.items():
         if cases:
             yield f"## {title}"
             yield "\n".join(f"- `{one.target}`: {short(why)}" for one, why in cases)
+
+
+def _mended(one: Target, row: Row) -> str:
+    """What came of the line of a target that was misread."""
+    if "corrected" not in row:
+        return ""
+    if why := row["corrected"]["why"]:
+        return f"; refused with its line: {why}"
+    return f"; with its line: {one.still or 'called as the code is'}"
 
 
 def main(arguments: list[str] | None = None) -> None:

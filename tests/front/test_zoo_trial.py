@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.zoo import trial
 from benchmarks.zoo.judging import Judged, judgements
-from benchmarks.zoo.results import read
+from benchmarks.zoo.results import read, write
 from benchmarks.zoo.trial import Target, page, run, targets
 
 CODE = """
@@ -50,7 +50,7 @@ def test_a_target_is_called_by_its_name_or_its_line_or_not(ran: Any) -> None:
 def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
     known, told, rows = ran
     text = page(told, rows, known, ())
-    assert "3 targets of 2 libraries. Called: 2 (1 by the bare name, 1 with a line); 0" in text
+    assert "3 targets of 2 libraries. Called: 2 (1 by the bare name, 1 with a line, 0 with" in text
     assert "1 refused." in text
     assert "Broken: 1 not looked at. Proved of code for which it does not hold: 0." in text
     said = (Judged(law="inputs-stay", judgement="false alarm", reason="It is said so.",
@@ -62,9 +62,33 @@ def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) ->
     known, told, rows = ran
     first = Target(**{**vars(known[0]), "misread": "it is no mask", "wrong": ("causal",)})
     text = page(told, rows, (first, *known[1:]), ())
-    assert "Called: 1 (0 by the bare name, 1 with a line); 1 called in a way that is not" in text
+    assert "Called: 1 (0 by the bare name, 1 with a line, 0 with a line after a call that" in text
+    assert "1 called in a way that is not" in text
     assert "Proved of code for which it does not hold: 1." in text
     assert ": it is no mask" in text
+
+
+def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_count(
+    ran: Any, tmp_path: Path
+) -> None:
+    known, told, rows = ran
+    write(tmp_path / "trial.json", told, rows)
+    line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law inputs-stay"
+    mask = Target(**{**vars(known[0]), "misread": "it is no mask", "line": "--law causal"})
+    layer = Target(**{**vars(known[1]), "misread": "it is no layer", "line": line})
+    again = (mask, layer, known[2])
+    run(again, tmp_path, seconds=120)
+    found = read(tmp_path / "trial.json")[1]
+    assert found[mask.target]["corrected"]["called"] == "--law causal"
+    assert found[layer.target]["corrected"]["called"] == ""  # the line is refused
+    text = page(told, found, again, ())
+    assert "Called: 1 (0 by the bare name, 0 with a line, 1 with a line after" in text
+    assert "it is no mask; with its line: called as the code is" in text
+    assert "it is no layer; refused with its line" in text
+    still = (Target(**{**vars(mask), "still": "it is none"}), *again[1:])
+    assert "Called: 0 (0 by the bare name, 0 with a line, 0 with" in page(told, found, still, ())
+    run(again, tmp_path, seconds=120)  # nothing is run twice
+    assert read(tmp_path / "trial.json")[1] == found
 
 
 def test_the_list_has_each_target_once_with_its_source() -> None:
