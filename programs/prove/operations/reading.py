@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -18,11 +19,13 @@ from attnproof.symbolic.scalars import is_truth, number_of
 from attnproof.symbolic.terms import Term
 from attnproof.verdict_line import Condition, Kind
 
+from ... import aten
 from ..angles import Angles
 
 __all__ = [
-    "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant", "noted",
-    "notes", "noting", "numeric", "opaque", "reads", "sized", "whole",
+    "KINDS", "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant",
+    "entrywise", "moves", "noted", "notes", "noting", "numeric", "opaque", "reads", "sized",
+    "whole",
 ]  # fmt: skip
 
 # Whole numbers that wrap round at lengths and positions that people use.
@@ -123,19 +126,23 @@ class Pair:
 Reading = Callable[..., Any]
 R = TypeVar("R", bound=Reading)
 READINGS: dict[str, Reading] = {}
+KINDS: dict[str, aten.Kind] = {}
 
 
-def reads(*names: str) -> Callable[[R], R]:
+def reads(*names: str, kind: aten.Kind = "rows") -> Callable[[R], R]:
     """Register the reading of operations by name, such as ``aten.add.Tensor``."""
 
     def wrap(reading: R) -> R:
         for name in names:
             if name in READINGS:
                 raise ValueError(f"{name} has two readings")
-            READINGS[name] = reading
+            READINGS[name], KINDS[name] = reading, kind
         return reading
 
     return wrap
+
+
+entrywise, moves = partial(reads, kind="entrywise"), partial(reads, kind="moves")
 
 
 def constant(value: Any) -> Array:
