@@ -11,7 +11,7 @@ on residues it is the operation of torch itself, done to each array of residues.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, TypeVar
@@ -284,6 +284,42 @@ def safe_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
     return xp.softmax(x, axis)
 
 
+@row("rows", "aten.layer_norm.default")
+def layer_norm(
+    xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, bias: Any = None,
+    eps: float = 1e-5, *_: Any,
+) -> Any:  # fmt: skip
+    """(x − mean)/√(variance + ε)·weight + bias over the last axis."""
+    if len(shape) != 1:
+        raise xp.Refused("a norm over several axes")
+    a = xp.number(x)
+    last = xp.axes(a, -1)
+    away = a - xp.mean(a, axis=last, keepdims=True)
+    spread = xp.mean(away**2, axis=last, keepdims=True)
+    found = away / xp.sqrt(spread + xp.number(eps))
+    found = found if weight is None else found * xp.number(weight)
+    return found if bias is None else found + xp.number(bias)
+
+
+@row("rows", "aten.native_layer_norm.default")
+def native_layer_norm(
+    xp: Any, x: Any, shape: Sequence[Any], weight: Any, bias: Any, eps: float
+) -> list[Any]:
+    """The norm; the mean and the deviation that it also gives are not read."""
+    return [layer_norm(xp, x, shape, weight, bias, eps), None, None]
+
+
+@row("rows", "aten.rms_norm.default")
+def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any = None) -> Any:
+    """x/√(mean x² + ε)·weight over the last axis; ε is the dtype's where none is given."""
+    if len(shape) != 1:
+        raise xp.Refused("a norm over several axes")
+    a = xp.number(x)
+    least = xp.number(2.0**-23 if eps is None else eps)
+    found = a / xp.sqrt(xp.mean(a**2, axis=xp.axes(a, -1), keepdims=True) + least)
+    return found if weight is None else found * xp.number(weight)
+
+
 # products of matrices, and attention
 
 
@@ -292,6 +328,20 @@ def safe_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
 def product(xp: Any, a: Any, b: Any) -> Any:
     """A·B; axes before the last two are broadcast."""
     return xp.matmul(xp.number(a), xp.number(b))
+
+
+@row("rows", "aten.linear.default")
+def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    """x·Wᵀ + b."""
+    found = xp.matmul(xp.number(x), xp.number(weight).mT)
+    return found if bias is None else found + xp.number(bias)
+
+
+@row("rows", "aten.addmm.default", "aten.baddbmm.default")
+def added_product(xp: Any, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·C + alpha·A·B; what is times 0 is not looked at, as torch has it."""
+    made = xp.number(0) if alpha == 0 else product(xp, a, b) * xp.number(alpha)
+    return made if beta == 0 else xp.number(c) * xp.number(beta) + made
 
 
 @row("rows", "aten.convolution.default")
@@ -307,9 +357,7 @@ def pointwise(
     if transposed or groups != 1 or steps != {1} or any((*padding, *out)):
         raise xp.Refused("a convolution in groups, with steps, or with padding")
     matrix = w[(slice(None), slice(None), *(0,) * (w.ndim - 2))]
-    found = xp.matmul(xp.moveaxis(a, 1, a.ndim - 1), matrix.mT)
-    found = found if bias is None else found + xp.number(bias)
-    return xp.moveaxis(found, a.ndim - 1, 1)
+    return xp.moveaxis(linear(xp, xp.moveaxis(a, 1, a.ndim - 1), matrix, bias), a.ndim - 1, 1)
 
 
 @row("rows", "aten.scaled_dot_product_attention.default")

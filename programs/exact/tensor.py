@@ -330,14 +330,8 @@ def _write(target: Duck, found: Payload, session: Session) -> None:
     old = target.carried
     if isinstance(old, Field) and is_number(found):
         found = session.field(found)
-    if isinstance(old, Field) and isinstance(found, Field):
-        for into, x in zip(old.levels, found.levels, strict=True):
-            if into is not None:
-                into.copy_(torch.full_like(into, torch.nan) if x is None else x)
-        session.written = True
-        return
-    if isinstance(old, Pair) and isinstance(found, Pair):
-        for before, after in ((old.real, found.real), (old.imag, found.imag)):
+    if type(old) is type(found) and isinstance(old, (Field, Pair)):
+        for before, after in zip(_fields_of(old), _fields_of(found), strict=True):
             for into, x in zip(before.levels, after.levels, strict=True):
                 if into is not None:
                     into.copy_(torch.full_like(into, torch.nan) if x is None else x)
@@ -351,3 +345,7 @@ def _write(target: Duck, found: Payload, session: Session) -> None:
     if target.numbers._base is not None:  # noqa: SLF001
         raise NoMeaning("a write into a part of a tensor that holds plain numbers")
     target.carried = found
+
+
+def _fields_of(x: Any) -> tuple[Field, ...]:
+    return (x.real, x.imag) if isinstance(x, Pair) else (x,)

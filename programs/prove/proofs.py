@@ -77,11 +77,7 @@ def ranges_of(graph: Graph) -> dict[str, Any]:
 
 def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     """Letters of lengths that a law keeps equal wherever it calls a program."""
-    names = {
-        str(length): letter
-        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
-        for letter, length in zip(letters.split(), shape, strict=True)
-    }  # fmt: skip
+    names = {str(length): letter for letter, length, _ in graph.axes}
     each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
     return tuple(sorted(set.intersection(*each))) if each else ()
 
@@ -207,12 +203,8 @@ class Proofs:
 
     def _own(self, graph: Graph) -> Binding:
         """The letters of a call for the lengths of its graph."""
-        return tuple(
-            (length, self.letters[letter])
-            for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
-            for letter, length in zip(letters.split(), shape, strict=True)
-            if isinstance(length, str)
-        )  # fmt: skip
+        return tuple((length, self.letters[letter]) for letter, length, _ in graph.axes
+                     if isinstance(length, str))  # fmt: skip
 
     def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of, split_integer
 
-from .reading import NARROW, Unread, assume, constant, moves, notes, numeric, reads, sized
+from .reading import (
+    NARROW,
+    Unread,
+    assume,
+    constant,
+    length_of,
+    moves,
+    notes,
+    numeric,
+    reads,
+    sized,
+)  # fmt: skip
 
 __all__ = ["offsets"]
 
@@ -27,11 +40,11 @@ def count(x: Any) -> Any:
     total = as_array(ONE)
     for n in x.axes:
         total = total * as_array(n)
-    return sized(Array(integer(total.term)))
+    return length_of(total)
 
 
 def _settled(a: Any) -> Any:
-    return sized(Array(integer(a.term))) if isinstance(a, Array) else a
+    return length_of(a) if isinstance(a, Array) else a
 
 
 @reads("mul")
@@ -89,7 +102,7 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
         if known is None:
             raise Unread(f"arange with step {stride} to {end!r}")
         span = as_array(-(-int(known) // stride))
-    found = xp.arange(sized(Array(integer(span.term))))
+    found = xp.arange(length_of(span))
     found = found if stride == 1 else found * stride
     first = _whole(start)
     return found if isinstance(first, int) and first == 0 else found + first
@@ -97,8 +110,6 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
 
 def _holds_counts(dtype: Any) -> None:
     """Counts that a dtype does not hold wrap round, or are rounded; the second is told."""
-    import torch
-
     if dtype in NARROW:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     if dtype in (torch.float16, torch.bfloat16):
@@ -118,8 +129,6 @@ def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
 
 
 def _in_dtype(value: Any, dtype: Any) -> Array:
-    import torch
-
     if dtype == torch.bool and not isinstance(value, Array):
         return constant(bool(value))
     counts = dtype is not None and not dtype.is_floating_point
@@ -150,8 +159,6 @@ def empty_like(x: Any, **_: Any) -> Array:
 @moves("aten.full_like.default")
 def full_like(x: Any, value: Any, *, dtype: Any = None, **_: Any) -> Array:
     """One number in the shape of x; one truth value where x has those."""
-    import torch
-
     wanted = torch.bool if dtype is None and is_truth(x.term) else dtype
     return xp.broadcast_to(_in_dtype(value, wanted), x.axes)
 

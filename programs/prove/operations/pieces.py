@@ -11,7 +11,7 @@ from attnproof.symbolic.scalars import ZERO, entry, integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
 
 from .at_places import rows_of, table
-from .reading import Pair, Unread, constant, moves, notes, numeric, sized, whole
+from .reading import Pair, Unread, constant, length_of, moves, notes, numeric, sized, whole
 from .shapes import axis_of, by_parts, each_part, reshaped, unsqueeze, viewed
 
 __all__ = ["concatenated", "repeated", "sliced"]
@@ -72,7 +72,7 @@ def _inside(at: Any, length: Term) -> Any:
     """A bound of a slice counted from the front."""
     place = sized(at)
     if isinstance(place, int) and place < 0:
-        return sized(Array(integer((as_array(length) + place).term)))
+        return length_of(as_array(length) + place)
     return place
 
 
@@ -106,8 +106,7 @@ def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
     parts, start = [], as_array(0)
     for size in sizes:
         end = start + as_array(sized(size))
-        parts.append(sliced(x, axis, sized(Array(integer(start.term))),
-                            sized(Array(integer(end.term)))))  # fmt: skip
+        parts.append(sliced(x, axis, length_of(start), length_of(end)))
         start = end
     return parts
 
@@ -141,7 +140,7 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
 
 
 def _minus(x: Any, axis: int, shift: int) -> Any:
-    return sized(Array(integer((as_array(x.axes[axis_of(axis, x.ndim)]) - shift).term)))
+    return length_of(as_array(x.axes[axis_of(axis, x.ndim)]) - shift)
 
 
 @moves("aten.cat.default")
@@ -178,7 +177,7 @@ def repeated(a: Array, shape: Sequence[Any]) -> Any:
     target: list[Any] = []
     for n, length in zip(counts, a.axes, strict=True):
         spread += [n, length]
-        target.append(sized(Array(integer((as_array(n) * as_array(length)).term))))
+        target.append(length_of(as_array(n) * as_array(length)))
     key = tuple(k for _ in a.axes for k in (None, slice(None)))
     wide = xp.broadcast_to(a[key] if a.ndim else a, tuple(spread))
     return reshaped(wide, target)
@@ -194,7 +193,7 @@ def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
         return a
     wide = a[(slice(None),) * (axis + 1) + (None,)]
     wide = xp.broadcast_to(wide, (*a.axes[: axis + 1], times, *a.axes[axis + 1 :]))
-    length = sized(Array(integer((as_array(a.axes[axis]) * times).term)))
+    length = length_of(as_array(a.axes[axis]) * times)
     return reshaped(wide, [*a.axes[:axis], length, *a.axes[axis + 1 :]])
 
 

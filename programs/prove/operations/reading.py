@@ -15,7 +15,7 @@ import torch
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
-from attnproof.symbolic.scalars import is_truth, number_of
+from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
 from attnproof.verdict_line import Condition, Kind
 
@@ -24,8 +24,8 @@ from ..angles import Angles
 
 __all__ = [
     "KINDS", "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant",
-    "entrywise", "moves", "noted", "notes", "noting", "numeric", "opaque", "reads", "sized",
-    "whole",
+    "entrywise", "length_of", "moves", "noted", "notes", "noting", "numeric", "opaque", "reads",
+    "sized", "whole",
 ]  # fmt: skip
 
 # Whole numbers that wrap round at lengths and positions that people use.
@@ -214,6 +214,11 @@ def sized(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unread(f"an axis length of type {type(value).__name__}")
     return value
+
+
+def length_of(a: Array) -> Any:
+    """Arithmetic on lengths as one: an integer or a term in its normal form."""
+    return sized(Array(integer(a.term)))
 
 
 def whole(value: Any, what: str) -> int:

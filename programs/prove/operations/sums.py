@@ -1,4 +1,4 @@
-"""Sums over axes, products of matrices, norms, and attention with a function of each score."""
+"""Sums that a term reads in its own way: einsum, maxima, diagonals, flex_attention."""
 
 from __future__ import annotations
 
@@ -19,26 +19,6 @@ from .terms import axes as axes_of
 from .terms import matmul, softmax
 
 __all__ = ["flex_attention"]
-
-
-@reads("aten.linear.default")
-def linear(x: Any, weight: Any, bias: Any = None) -> Array:
-    """x·Wᵀ + b."""
-    found = matmul(numeric(x), numeric(weight).mT)
-    return found if bias is None else found + numeric(bias)
-
-
-def _times(a: Any, b: Any) -> Array:
-    return matmul(numeric(a), numeric(b))
-
-
-@reads("aten.addmm.default", "aten.baddbmm.default")
-def added_product(c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """beta·C + alpha·A·B."""
-    if alpha == 0 or beta == 0:
-        found = as_array(0) if alpha == 0 else _times(a, b) * numeric(alpha)
-        return found if beta == 0 else found + numeric(c) * numeric(beta)
-    return numeric(c) * numeric(beta) + _times(a, b) * numeric(alpha)
 
 
 @reads("aten.einsum.default")
@@ -107,40 +87,6 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
 def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
     """The largest of a row; where it stands has no reading."""
     return [largest(x, axis, keepdim), None]
-
-
-@reads("aten.layer_norm.default")
-def layer_norm(
-    x: Any, shape: Sequence[Any], weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
-) -> Array:
-    """(x − mean)/√(variance + ε)·weight + bias over the last axis."""
-    if len(shape) != 1:
-        raise Unread("a norm over several axes")
-    a = numeric(x)
-    away = a - xp.mean(a, axis=-1, keepdims=True)
-    spread = xp.mean(away**2, axis=-1, keepdims=True)
-    found = away / xp.sqrt(spread + constant(eps))
-    found = found if weight is None else found * numeric(weight)
-    return found if bias is None else found + numeric(bias)
-
-
-@reads("aten.native_layer_norm.default")
-def native_layer_norm(
-    x: Any, shape: Sequence[Any], weight: Any, bias: Any, eps: float
-) -> list[Any]:
-    """The norm; the mean and the deviation that it also gives are not read."""
-    return [layer_norm(x, shape, weight, bias, eps), None, None]
-
-
-@reads("aten.rms_norm.default")
-def rms_norm(x: Any, shape: Sequence[Any], weight: Any = None, eps: Any = None) -> Array:
-    """x/√(mean x² + ε)·weight over the last axis; ε is the dtype's where none is given."""
-    if len(shape) != 1:
-        raise Unread("a norm over several axes")
-    a = numeric(x)
-    least = constant(2.0**-23 if eps is None else eps)
-    found = a / xp.sqrt(xp.mean(a**2, axis=-1, keepdims=True) + least)
-    return found if weight is None else found * numeric(weight)
 
 
 @reads("aten.diagonal.default")
