@@ -25,10 +25,14 @@ R = TypeVar("R", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Row:
-    """What an operation is, as a function of ``xp`` and its arguments, and of what kind."""
+    """What an operation is, as a function of ``xp`` and its arguments, and of what kind.
+
+    ``summed``: the argument over whose last axis each entry is a sum: the cost of an entry.
+    """
 
     kind: Kind
     function: Callable[..., Any]
+    summed: int | None = None
 
     def of(self, xp: Any) -> Callable[..., Any]:
         """The operation for one method, as a function of its arguments alone."""
@@ -38,14 +42,14 @@ class Row:
 ROWS: dict[str, Row] = {}
 
 
-def row(kind: Kind, *overloads: str) -> Callable[[R], R]:
+def row(kind: Kind, *overloads: str, summed: int | None = None) -> Callable[[R], R]:
     """Register what overloads of ATen are, by names such as ``aten.add.Tensor``."""
 
     def wrap(function: R) -> R:
         for name in overloads:
             if name in ROWS:
                 raise ValueError(f"{name} has two rows")
-            ROWS[name] = Row(kind, function)
+            ROWS[name] = Row(kind, function, summed)
         return function
 
     return wrap
@@ -324,20 +328,20 @@ def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any
 
 
 @row("rows", "aten.matmul.default", "aten.mm.default", "aten.bmm.default",
-     "aten.mv.default", "aten.dot.default")  # fmt: skip
+     "aten.mv.default", "aten.dot.default", summed=0)  # fmt: skip
 def product(xp: Any, a: Any, b: Any) -> Any:
     """A·B; axes before the last two are broadcast."""
     return xp.matmul(xp.number(a), xp.number(b))
 
 
-@row("rows", "aten.linear.default")
+@row("rows", "aten.linear.default", summed=0)
 def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     """x·Wᵀ + b."""
     found = xp.matmul(xp.number(x), xp.number(weight).mT)
     return found if bias is None else found + xp.number(bias)
 
 
-@row("rows", "aten.addmm.default", "aten.baddbmm.default")
+@row("rows", "aten.addmm.default", "aten.baddbmm.default", summed=1)
 def added_product(xp: Any, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·C + alpha·A·B; what is times 0 is not looked at, as torch has it."""
     made = xp.number(0) if alpha == 0 else product(xp, a, b) * xp.number(alpha)

@@ -191,7 +191,7 @@ class Value:
         if is_number(a) and is_number(b):
             x, y = _number(a), _number(b)
             if x.terms[0][0].shape[-1] == 1 and y.terms[0][0].ndim > 1:
-                return self * other
+                return self * self._with(b)
             raise KnownAlone
         if isinstance(a, Pair) or isinstance(b, Pair):
             (r, i), (s, j) = self.parts, self._with(b).parts
@@ -268,11 +268,11 @@ class Residues:
 
     def add(self, a: Any, b: Any) -> Value:
         """a + b."""
-        return self.number(a) + b
+        return self.number(a) + self.number(b)
 
     def multiply(self, a: Any, b: Any) -> Value:
         """a·b."""
-        return self.number(a) * b
+        return self.number(a) * self.number(b)
 
     def whole_quotient(self, a: Any, b: Any, rounding: str) -> Value:
         """Refused: a field has no order."""
@@ -424,7 +424,8 @@ class Residues:
 
     def over_root_of_width(self, scores: Value, query: Value) -> Value:
         """Scores over √D, as a number that is known."""
-        return scores * query.shape[-1] ** -0.5
+        factor: float = query.shape[-1] ** -0.5
+        return scores * factor
 
     def not_after(self, scores: Value) -> Tensor:
         """Whether the key does not come after the query."""
@@ -434,7 +435,7 @@ class Residues:
         """Scores where a mask shows the key, or with a mask that is added."""
         if isinstance(mask, Tensor) and mask.dtype == torch.bool:
             return self.where(mask, scores, -torch.inf)
-        return scores + mask
+        return scores + self.number(mask)
 
 
 def _joined_numbers(numbers: Sequence[Number], how: Callable[[list[Tensor]], Tensor]) -> Number:

@@ -7,7 +7,7 @@ value are unknown to a field; a few operations have a rule of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 __all__ = ["MOVES", "RULES", "UNKNOWN", "attended", "ruled"]
 
 Rule = Callable[..., Any]
+R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
 """By the name of the operation: (xp, *arguments with payloads in place of tensors).
 
@@ -81,10 +82,10 @@ def attended(session: Session, q: Any, k: Any, v: Any, *rest: Any, **settings: A
     return ruled("scaled_dot_product_attention", session, given, settings)
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str) -> Callable[[R], R]:
     """Register a rule for operations of these names."""
 
-    def wrap(found: Rule) -> Rule:
+    def wrap(found: R) -> R:
         for name in names:
             RULES[name] = found
         return found
@@ -213,7 +214,7 @@ def _nan_to_num(xp: Residues, x: Any, nan: float | None = 0.0, *_: Any) -> Value
 def _lerp(xp: Residues, a: Any, b: Any, weight: Any) -> Value:
     """Torch's own reading chooses between two forms of it by the size of the weight."""
     start = xp.number(a)
-    return start + (xp.number(b) - start) * weight
+    return start + (xp.number(b) - start) * xp.number(weight)
 
 
 def _largest(xp: Residues, x: Field, dims: tuple[int, ...], keep: bool, name: str) -> Value:

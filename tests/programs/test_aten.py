@@ -16,6 +16,8 @@ from attnproof.programs.aten import ROWS, row
 from attnproof.programs.exact.residues import Residues, plain
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
+from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.work import work_of
 
 A = torch.tensor([[3.0, -1.0, 2.0, 4.0], [0.0, 5.0, -2.0, 1.0]])
 B = torch.tensor([[1.0, 2.0, -4.0, 8.0], [2.0, -1.0, 0.5, 4.0]])
@@ -87,6 +89,24 @@ def test_a_wrong_row_is_noticed(name: str) -> None:
 def test_what_is_read_from_the_table_stands_there() -> None:
     assert set(FROM_TABLE) <= {name.split(".")[1] for name in ROWS}
     assert set(FROM_TABLE) <= set(RULES)
+
+
+SUMMED: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
+    "a product": (lambda x: x @ torch.ones(5, 7), 5),
+    "a linear map": (lambda x: torch.nn.functional.linear(x, torch.ones(7, 5)), 5),
+    "a sum with a product": (lambda x: torch.addmm(torch.ones(7), x, torch.ones(5, 7)), 5),
+    "no product": (lambda x: x + torch.ones(5), 1),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SUMMED))
+def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
+    code, summed = SUMMED[name]
+    graph = exported(code, (torch.ones(3, 5),), ((True, False),))
+    rows = str(graph.shapes[0][0])
+    work = work_of(graph)
+    entries = code(torch.ones(1, 5)).numel()
+    assert work({rows: 1011}) - work({rows: 11}) == 1000 * entries * summed
 
 
 def test_an_operation_has_one_row() -> None:
