@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term, free, instantiate, make, postorder
 
 from ....numeric.torch_reading import TorchReading
 from ..angles import Angles
-from .reading import Unread, assume, constant, notes, reads
+from .reading import Unread, assume, constant, moves, notes
 from .shapes import axis_of, each_part
 
 __all__ = ["entries_of", "rows_of", "table", "taken"]
@@ -195,7 +195,7 @@ def table(shape: Sequence[Any], body: Any) -> Array:
     return found
 
 
-@reads("aten.index.Tensor", "aten.index_select.default")
+@moves("aten.index.Tensor", "aten.index_select.default")
 def index(x: Any, places: Any, selected: Any = None) -> Any:
     """The entries at places that are themselves an array, along one axis."""
     if selected is not None:  # index_select(x, axis, places)
@@ -210,7 +210,7 @@ def index(x: Any, places: Any, selected: Any = None) -> Any:
     return each_part(x, lambda a: _gathered_at(a, axis, wheres))
 
 
-@reads("aten.embedding.default")
+@moves("aten.embedding.default")
 def embedding(weight: Array, places: Array, *_: Any) -> Array:
     """The rows of a table at these places."""
     return _gathered(constant(weight), 0, constant(places))
