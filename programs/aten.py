@@ -82,6 +82,13 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
     return xp.multiply(a, b)
 
 
+@row("rows", "aten.outer.default")
+def outer(xp: Any, a: Any, b: Any) -> Any:
+    """a_i·b_j; of truth values, whether both hold."""
+    x, y = xp.alike((a, b))
+    return xp.multiply(x[:, None], y[None, :])
+
+
 @row("entrywise", "aten.div.Tensor", "aten.div.Scalar", "aten.div.Tensor_mode",
      "aten.div.Scalar_mode")  # fmt: skip
 def divide(xp: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:

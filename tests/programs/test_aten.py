@@ -17,7 +17,10 @@ from attnproof.programs.exact.residues import Residues, plain
 from attnproof.programs.exact.rules import FROM_TABLE, RULES, ruled
 from attnproof.programs.exact.session import NoMeaning, Pair, Session
 from attnproof.programs.prove.exporting import exported
+from attnproof.programs.prove.operations import KINDS
 from attnproof.programs.prove.work import work_of
+from tests.numeric.operation_cases import CASES as OPERATIONS
+from tests.programs.test_prove_operations import Inputs, operation, parts
 
 A = torch.tensor([[3.0, -1.0, 2.0, 4.0], [0.0, 5.0, -2.0, 1.0]])
 B = torch.tensor([[1.0, 2.0, -4.0, 8.0], [2.0, -1.0, 0.5, 4.0]])
@@ -107,6 +110,25 @@ def test_the_cost_of_an_entry_is_what_is_summed_for_it(name: str) -> None:
     work = work_of(graph)
     entries = code(torch.ones(1, 5)).numel()
     assert work({rows: 1011}) - work({rows: 11}) == 1000 * entries * summed
+
+
+MOVES = sorted(n for n, kind in KINDS.items() if kind == "moves" and n in OPERATIONS)
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_what_moves_entries_computes_none(name: str) -> None:
+    for case in OPERATIONS[name]:
+        inputs = Inputs({"n": 2, "m": 3})
+        for a in case.args:
+            inputs.term(a)
+        drawn = list(inputs.values.values())
+        values = iter(drawn)
+        args = [inputs.number(a, values) for a in case.args]
+        made = (case.code or operation(name))(*args, **case.keywords)
+        given = {float(x) for value in drawn for x in value.flatten()}
+        given |= {float(x) for x in (*case.args, *case.keywords.values()) if isinstance(x, float)}
+        new = {float(x) for part in parts(made) for x in part.flatten()} - given
+        assert all(x.is_integer() for x in new), new  # as it counts, or writes down 0 or 1
 
 
 def test_an_operation_has_one_row() -> None:

@@ -219,12 +219,6 @@ def upper(x: Any, diagonal: int = 0) -> Array:
     return _triangle(a, offsets(a) >= numeric(diagonal))
 
 
-@moves("aten.outer.default")
-def outer(a: Any, b: Any) -> Array:
-    """a_i·b_j."""
-    return numeric(a)[:, None] * numeric(b)[None, :]
-
-
 @moves("aten.meshgrid.indexing", "aten.meshgrid.default")
 def meshgrid(axes: Sequence[Any], *, indexing: str = "ij") -> list[Array]:
     """The coordinates of each place of a grid."""
