@@ -18,14 +18,10 @@ from ..finding import Finding, Seen
 from ..identify.calls import NotAsked
 from ..running import fault_in
 from ..subjects import Rotary, Subject
-from .comparing import Compared, compared, same
-from .judging import Asked, doubt, judged
-from .lab import Lab, Sides
-from .laws import formulas, sides_of
-from .payload import NoMeaning, TooDeep
-from .running import Running
-from .session import Session
-from .states import kept, snapshots
+from .comparing import Asked, Compared, compared, doubt, judged, same
+from .laws import Lab, Sides, formulas, sides_of
+from .running import Running, kept, snapshots
+from .session import NoMeaning, Session, TooDeep
 
 __all__ = ["exact"]
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.residues.residue import common
-from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
-from .session import HIDDEN, Session
+from .session import HIDDEN, Field, Lost, NoMeaning, Number, Pair, Payload, Session
 
 __all__ = ["POSITION", "as_numbers", "chosen", "narrow", "same_in_numbers", "settled", "whole"]
 

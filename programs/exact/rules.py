@@ -1,25 +1,29 @@
-"""What is done to the payloads at each operation of ATen: the table, and moves of entries."""
+"""What is done to the payloads at each operation of ATen: rows of the table, and what has none.
+
+Moves of entries are the operation itself, done to each array of residues; some functions of one
+value are unknown to a field; a few operations have a rule of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from ...numeric.residues.residue import common
-from . import arithmetic as at
-from .payload import Field, NoMeaning, Number, Pair, Payload
-from .session import Session
+from ..aten import ROWS
+from .residues import KnownAlone, Residues, Value, axes_of, plain, shape_of
+from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 
-__all__ = ["MOVES", "RULES", "Rule", "rule"]
+__all__ = ["MOVES", "RULES", "UNKNOWN", "attended", "ruled"]
 
 Rule = Callable[..., Any]
+R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
-"""By the name of the operation: (session, *arguments with payloads in place of tensors).
+"""By the name of the operation: (xp, *arguments with payloads in place of tensors).
 
-A rule gives a payload, or as many as there are results, or None where there is none.
+A rule gives a payload or a value, or as many as there are results, or None where there is none.
 """
 
 MOVES = frozenset((
@@ -29,14 +33,59 @@ MOVES = frozenset((
     "diagonal", "as_strided", "unfold", "tril", "triu", "lift_fresh", "narrow", "movedim",
     "repeat_interleave", "view_as", "resolve_conj", "resolve_neg", "rot90", "take_along_dim",
     "unsafe_split", "unsafe_chunk", "diagonal_copy", "view_copy", "expand_copy", "pixel_shuffle",
-
 ))  # fmt: skip
 """Operations that put entries in other places, or zeros in some."""
 
+UNKNOWN = frozenset((
+    "relu", "gelu", "silu", "tanh", "sigmoid", "erf", "erfc", "softplus", "log", "log2", "log10",
+    "log1p", "expm1", "exp2", "sqrt", "rsqrt", "abs", "elu", "leaky_relu", "hardswish",
+    "hardsigmoid", "mish", "hardtanh", "clamp", "clamp_min", "clamp_max", "selu", "celu",
+    "log_sigmoid_forward", "sinh", "cosh", "atan", "asinh", "sign", "floor", "ceil", "round",
+    "trunc", "frac", "tan", "logit", "threshold", "relu6", "softshrink", "tanhshrink",
+    "special_expit",
+))  # fmt: skip
+"""Functions of one value that are taken as unknown: equal values give equal values."""
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+FROM_TABLE = (
+    "add", "sub", "mul", "div", "neg", "reciprocal", "pow", "exp", "cos", "sin", "where",
+    "masked_fill", "complex", "view_as_complex", "view_as_real", "polar", "_conj", "sum", "mean",
+    "var", "var_mean", "linalg_vector_norm", "cumsum", "logsumexp", "softmax", "_softmax",
+    "_safe_softmax", "mm", "bmm", "dot", "mv", "convolution", "scaled_dot_product_attention",
+)  # fmt: skip
+"""What is read as the table has it; the other operations of the table torch takes apart."""
+
+RULES |= {_name: _row.function for _overload, _row in ROWS.items()
+          if (_name := _overload.split(".")[1]) in FROM_TABLE}  # fmt: skip
+RULES["_conj_physical"], RULES["norm"] = RULES["_conj"], RULES["linalg_vector_norm"]
+TABLED = frozenset(RULES)
+
+
+def ruled(name: str, session: Session, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """What an operation gives for these payloads; None where all that goes in is known.
+
+    Of known numbers torch has computed what a row of the table refuses as well.
+    """
+    try:
+        found = RULES[name](Residues(session), *args, **keywords)
+    except KnownAlone:
+        return None
+    except NoMeaning:
+        if name not in TABLED or any(isinstance(x, (Field, Pair)) for x in args):
+            raise
+        return None
+    return [plain(x) for x in found] if isinstance(found, (list, tuple)) else plain(found)
+
+
+def attended(session: Session, q: Any, k: Any, v: Any, *rest: Any, **settings: Any) -> Any:
+    """Attention of residues, as torch documents ``scaled_dot_product_attention``."""
+    given = (*map(session.field, (q, k, v)), *rest)
+    return ruled("scaled_dot_product_attention", session, given, settings)
+
+
+def rule(*names: str) -> Callable[[R], R]:
     """Register a rule for operations of these names."""
-    def wrap(found: Rule) -> Rule:
+
+    def wrap(found: R) -> R:
         for name in names:
             RULES[name] = found
         return found
@@ -44,8 +93,17 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return wrap
 
 
+@rule("_scaled_dot_product_flash_attention_for_cpu")
+def _flash(
+    xp: Residues, q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False, *,
+    attn_mask: Any = None, scale: float | None = None,
+) -> Any:  # fmt: skip
+    found = attended(xp.session, q, k, v, attn_mask, dropout, causal, scale=scale)
+    return found, Lost("the sums of a fused kernel")
+
+
 @rule("index")
-def _index(session: Session, x: Any, places: Any) -> Payload | None:  # noqa: ARG001
+def _index(_: Residues, x: Any, places: Any) -> Payload | None:
     if isinstance(x, Tensor):
         return None
     found: Payload = x.moved(lambda v: torch.ops.aten.index.Tensor(v, places))
@@ -53,43 +111,46 @@ def _index(session: Session, x: Any, places: Any) -> Payload | None:  # noqa: AR
 
 
 @rule("embedding")
-def _embedding(session: Session, table: Any, places: Any, *rest: Any, **kw: Any) -> Any:  # noqa: ARG001
+def _embedding(_: Residues, table: Any, places: Any, *__: Any, **___: Any) -> Any:
     if not isinstance(places, Tensor):
         raise NoMeaning("torch.embedding at places that are no whole numbers")
     return None if isinstance(table, Tensor) else table.moved(lambda v: v[places])
 
 
 @rule("cat")
-def _cat(session: Session, parts: Any, dim: int = 0) -> Payload:
-    return at.joined(session, parts, lambda x: torch.cat(x, dim))
+def _cat(xp: Residues, parts: Any, dim: int = 0) -> Value:
+    return xp.joined(parts, lambda x: torch.cat(x, dim))
 
 
 @rule("stack")
-def _stack(session: Session, parts: Any, dim: int = 0) -> Payload:
-    return at.joined(session, parts, lambda x: torch.stack(x, dim))
+def _stack(xp: Residues, parts: Any, dim: int = 0) -> Value:
+    return xp.stack(parts, dim)
 
 
-@rule("where")
-def _where(session: Session, condition: Any, a: Any, b: Any) -> Payload:
-    return at.where(session, _plain(condition), a, b)
-
-
-@rule("masked_fill")
-def _masked_fill(session: Session, x: Any, mask: Any, value: Any) -> Payload:
-    return at.where(session, _plain(mask), value, x)
+@rule("copy")
+def _copy(xp: Residues, x: Any, source: Any, *_: Any, **__: Any) -> Value:
+    like = torch.zeros_like(x) if isinstance(x, Tensor) else x.moved(torch.zeros_like)
+    return xp.joined([source, like], lambda v: v[0].expand(v[1].shape).clone())
 
 
 @rule("fill", "full_like")
-def _fill(session: Session, x: Any, value: Any, **kw: Any) -> Payload:  # noqa: ARG001
-    return at.joined(session, [value, _empty(x)], lambda v: v[0].expand(v[1].shape).clone())
+def _fill(xp: Residues, x: Any, value: Any, **_: Any) -> Value:
+    return _copy(xp, x, value)
 
 
-def _empty(x: Any) -> Any:
-    return torch.zeros_like(x) if isinstance(x, Tensor) else x.moved(torch.zeros_like)
+@rule("ones_like")
+def _ones(xp: Residues, x: Any, **_: Any) -> Value:
+    return _copy(xp, x, 1)
+
+
+@rule("zero", "zeros_like")
+def _zero(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
+    found: Payload = x.moved(torch.zeros_like)
+    return found
 
 
 @rule("empty_like")
-def _unwritten(session: Session, x: Any, *rest: Any, **kw: Any) -> Payload:  # noqa: ARG001
+def _unwritten(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
     """What stands in memory is not known: it is not defined until something is written there."""
     def how(v: Tensor) -> Tensor:
         return torch.full_like(v, torch.nan) if v.is_floating_point() else torch.zeros_like(v)
@@ -98,110 +159,91 @@ def _unwritten(session: Session, x: Any, *rest: Any, **kw: Any) -> Payload:  # n
     return found
 
 
-@rule("zero", "zeros_like")
-def _zero(session: Session, x: Any, *rest: Any, **kw: Any) -> Payload:  # noqa: ARG001
-    found: Payload = x.moved(torch.zeros_like)
-    return found
-
-
-@rule("ones_like")
-def _ones(session: Session, x: Any, **kw: Any) -> Payload:  # noqa: ARG001
-    return _fill(session, x, 1)  # type: ignore[no-any-return]
-
-
 @rule("new_empty", "new_empty_strided")
-def _new_empty(session: Session, x: Any, size: Any, *rest: Any, **kw: Any) -> Any:  # noqa: ARG001
-    return session.constant(torch.full(tuple(size), torch.nan))
+def _new_empty(xp: Residues, _: Any, size: Any, *__: Any, **___: Any) -> Payload:
+    return xp.session.constant(torch.full(tuple(size), torch.nan))
 
 
 @rule("new_zeros", "new_full", "new_ones")
-def _new(session: Session, x: Any, size: Any, value: Any = None, **kw: Any) -> Any:  # noqa: ARG001
+def _new(*_: Any, **__: Any) -> Any:
     return NotImplemented  # filled in from the numbers, which are constants
 
 
-@rule("copy")
-def _copy(session: Session, x: Any, source: Any, *rest: Any) -> Payload:  # noqa: ARG001
-    return at.joined(session, [source, _empty(x)], lambda v: v[0].expand(v[1].shape).clone())
-
-
 @rule("index_put")
-def _index_put(session: Session, x: Any, places: Any, value: Any, accumulate: bool = False
-               ) -> Payload:  # fmt: skip
+def _index_put(
+    xp: Residues, x: Any, places: Any, value: Any, accumulate: bool = False
+) -> Value:  # fmt: skip
     def how(parts: list[Tensor]) -> Tensor:
         put: Tensor = torch.ops.aten.index_put(parts[0], places, parts[1], accumulate)
         return put  # the operator takes None for a whole axis, torch.index_put does not
 
-    return at.joined(session, [x, value], how)
+    return xp.joined([x, value], how)
 
 
 @rule("slice_scatter", "select_scatter")
-def _scatter(session: Session, x: Any, source: Any, dim: int, *rest: int) -> Payload:
+def _scatter(xp: Residues, x: Any, source: Any, dim: int, *rest: int) -> Value:
     how = torch.ops.aten.slice_scatter if len(rest) > 1 else torch.ops.aten.select_scatter
-    return at.joined(session, [x, source], lambda v: how(v[0], v[1], dim, *rest))
+    return xp.joined([x, source], lambda v: how(v[0], v[1], dim, *rest))
 
 
 @rule("constant_pad_nd")
-def _pad(session: Session, x: Any, pad: Any, value: float = 0) -> Payload:
+def _pad(xp: Residues, x: Any, pad: Any, value: float = 0) -> Any:
     moved: Payload = x.moved(lambda v: torch.ops.aten.constant_pad_nd(v, pad, 0))
     if not value:
         return moved
-    inside = torch.ops.aten.constant_pad_nd(torch.ones(_shape(x)), pad, 0).bool()
-    return at.where(session, inside, moved, value)
-
-
-def _shape(x: Any) -> Any:
-    if isinstance(x, Tensor):
-        return x.shape
-    if isinstance(x, Pair):
-        return x.real.top.shape
-    return x.terms[0][0].shape if isinstance(x, Number) else x.top.shape
-
-
-@rule("complex")
-def _complex(session: Session, real: Any, imag: Any) -> Payload:
-    shape = common(tuple(_shape(real)), tuple(_shape(imag)))
-    return Pair(*(session.field(x).moved(lambda v: v.expand(shape)) for x in (real, imag)))
-
-
-@rule("view_as_complex")
-def _as_complex(session: Session, x: Any) -> Payload:
-    found = session.field(x)
-    return Pair(found.moved(lambda v: v[..., 0]), found.moved(lambda v: v[..., 1]))
-
-
-@rule("view_as_real")
-def _as_real(session: Session, x: Any) -> Payload:
-    pair = session.pair(x)
-    return at.joined(session, [pair.real, pair.imag], lambda v: torch.stack(v, -1))
-
-
-@rule("_conj", "_conj_physical")
-def _conj(session: Session, x: Any) -> Payload:
-    if not isinstance(x, Pair):
-        found: Payload = x
-        return found
-    return Pair(x.real, session.field(at.negated(session, x.imag)))
+    inside = torch.ops.aten.constant_pad_nd(torch.ones(shape_of(x)), pad, 0).bool()
+    return xp.where(inside, moved, value)
 
 
 @rule("isnan")
-def _isnan(session: Session, x: Any) -> Any:  # noqa: ARG001
+def _isnan(_: Residues, x: Any) -> Tensor | None:
     return x.top.isnan() if isinstance(x, Field) else None
 
 
 @rule("isinf", "isneginf")
-def _isinf(session: Session, x: Any) -> Any:  # noqa: ARG001
+def _isinf(_: Residues, x: Any) -> Tensor | None:
     return x.top.isinf() if isinstance(x, Field) else None
 
 
 @rule("nan_to_num")
-def _nan_to_num(session: Session, x: Any, nan: float | None = 0.0, *rest: Any) -> Any:  # noqa: ARG001
+def _nan_to_num(xp: Residues, x: Any, nan: float | None = 0.0, *_: Any) -> Value | None:
+    return xp.where(x.top.isnan(), nan or 0.0, x) if isinstance(x, Field) else None
+
+
+@rule("lerp")
+def _lerp(xp: Residues, a: Any, b: Any, weight: Any) -> Value:
+    """Torch's own reading chooses between two forms of it by the size of the weight."""
+    start = xp.number(a)
+    return start + (xp.number(b) - start) * xp.number(weight)
+
+
+def _largest(xp: Residues, x: Field, dims: tuple[int, ...], keep: bool, name: str) -> Value:
+    """An unknown function of the entries in any order, but for those that are −inf."""
+    visible = xp.unknown(f"{name}/entry", x).moved(lambda v: torch.where(v.isfinite(), v, 0.0))
+    found = xp.unknown(name, visible.sum(dims, keep))
+    # where all are taken for −inf the largest of them is not known, nor where one is not defined
+    over = dims or tuple(range(x.top.ndim))
+    none = (x.top == -torch.inf).all(over, keepdim=keep) if name == "max" else None
+    lost = x.top.isnan().any(over, keepdim=keep)
+    lost = lost | ((x.top == -torch.inf).any(over, keepdim=keep) if none is None else none)
+    return found.moved(lambda v: torch.where(lost, torch.nan, v))
+
+
+@rule("amax")
+def _amax(xp: Residues, x: Any, dims: Any = (), keep: bool = False) -> Value | None:
+    return _largest(xp, x, axes_of(dims), keep, "max") if isinstance(x, Field) else None
+
+
+@rule("amin")
+def _amin(xp: Residues, x: Any, dims: Any = (), keep: bool = False) -> Value | None:
+    return _largest(xp, x, axes_of(dims), keep, "min") if isinstance(x, Field) else None
+
+
+@rule("max")
+def _max(xp: Residues, x: Any, dim: Any = None, keep: bool = False) -> Any:
     if not isinstance(x, Field):
         return None
-    at_nan = x.top.isnan()
-    return at.where(session, at_nan, nan or 0.0, x)
-
-
-def _plain(mask: Any) -> Tensor:
-    if isinstance(mask, Tensor):
-        return mask
-    raise NoMeaning("a choice by values that are not known: the field has no order")
+    if dim is not None and not isinstance(dim, int):
+        raise NoMeaning("torch.maximum has no meaning in a finite field")
+    found = _largest(xp, x, axes_of(dim), keep, "max")
+    return found if dim is None else (found, Lost("the place of the largest entry"))

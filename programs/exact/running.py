@@ -1,20 +1,25 @@
-"""What runs while code is asked: its whole numbers are followed from where they are made."""
+"""While code is asked: its whole numbers are followed, and what it leaves is taken out again."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import fields, replace
+from functools import wraps
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from ..subjects import Subject
 from .guards import as_numbers, settled, whole
-from .payload import Field, NoMeaning, Number, Pair, TooDeep
-from .session import Session
-from .softmax import attended
+from .rules import attended
+from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
 from .tensor import Duck, each, leaves, numbers_of, payload_of
 
-__all__ = ["Running"]
+__all__ = ["Running", "kept", "snapshots"]
 
 FACTORIES = (torch.zeros, torch.empty)
 CASTS = (Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16, Tensor.to, Tensor.type,
@@ -80,8 +85,8 @@ class Running(TorchFunctionMode):
                 raise NoMeaning("dropout is random")
             q, k, v, mask = (payload_of(given.get(n)) for n in names[:4])
             carried = attended(
-                self.session, q, k, v, mask, given.get("is_causal", False), given.get("scale"),
-                given.get("enable_gqa", False),
+                self.session, q, k, v, mask, is_causal=given.get("is_causal", False),
+                scale=given.get("scale"), enable_gqa=given.get("enable_gqa", False),
             )  # fmt: skip
         except (NoMeaning, TooDeep) as error:
             self.session.refused = error
@@ -103,3 +108,54 @@ def _prepared(into: Duck, value: Duck, session: Session) -> None:
     if isinstance(into.carried, Number) and isinstance(value.carried, (Field, Pair)):
         change = session.pair if isinstance(value.carried, Pair) else session.field
         into.carried = change(into.carried).moved(torch.clone)
+
+
+S = TypeVar("S", bound=Subject)
+
+
+@contextmanager
+def kept(module: nn.Module | None) -> Iterator[None]:
+    """What the code leaves in its module is taken out again, and evaluation is where it ran."""
+    parts = [] if module is None else list(module.modules())
+    before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
+    held = [] if module is None else [*module.buffers(), *module.parameters()]
+    values = [x.detach().clone() for x in held]
+    try:
+        for part in parts:
+            part.training = False
+        yield
+    finally:
+        for part, state in before:
+            vars(part).clear()
+            vars(part).update(state)
+        with torch.no_grad():
+            for x, value in zip(held, values, strict=True):
+                if not torch.equal(x, value):  # written in place
+                    x.copy_(value)
+
+
+def snapshots(subject: S) -> S:
+    """The same code, each result a copy: what later calls write into it is not compared."""
+    calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
+    found: dict[str, Any] = {name: _copies(call) for name, call in calls.items()
+                             if callable(call) and name != "module"}  # fmt: skip
+    for field in ("paths", "hiding"):
+        ways = getattr(subject, field, {})
+        if ways:
+            found[field] = {name: _copies(call) for name, call in ways.items()}
+    return replace(subject, **found)
+
+
+def _copies(call: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(call, assigned=(), updated=())
+    def copied(*args: Any, **kwargs: Any) -> Any:
+        found = call(*args, **kwargs)
+        if isinstance(found, tuple) and type(found) is tuple:
+            return tuple(x.clone() if isinstance(x, Tensor) else x for x in found)
+        return found.clone() if isinstance(found, Tensor) else found
+
+    return copied
+
+
+def _copied(x: Any) -> Any:
+    return copy(x) if isinstance(x, (dict, list, set)) else x

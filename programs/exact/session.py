@@ -1,7 +1,9 @@
-"""One tower of fields with everything that was drawn in it: constants, angles, functions."""
+"""What a tensor carries, and one tower of fields with everything that was drawn in it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf, pi
 from typing import Any
 
@@ -11,9 +13,91 @@ from torch import Tensor
 from ...numeric.residues.arithmetic import FieldArithmetic
 from ...numeric.residues.residue import CONSTANT, Degree
 from ...numeric.residues.towers import powers, tower
-from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
 
-__all__ = ["HIDDEN", "Session"]
+__all__ = ["HIDDEN", "Field", "Lost", "NoMeaning", "Number", "Pair", "Payload", "Session",
+           "TooDeep", "either"]  # fmt: skip
+
+Move = Callable[[Tensor], Tensor]
+
+
+class NoMeaning(Exception):
+    """Something that the code did has no meaning in a finite field; the text says what."""
+
+
+class TooDeep(Exception):
+    """There are more exponentials inside one another than the tower has fields above another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Residues at each level of the tower, None where an exponential has left that level.
+
+    They stand as whole numbers between −p/2 and p/2 in float64, with NaN where a number was
+    divided by 0, and −inf for what is hidden from a softmax.  ``degree`` is that of every entry in
+    all that was drawn, None where no degree is known.
+    """
+
+    levels: tuple[Tensor | None, ...]
+    degree: Degree | None = CONSTANT
+
+    def moved(self, how: Move) -> Field:
+        """The same entries in other places."""
+        return Field(tuple(None if x is None else how(x) for x in self.levels), self.degree)
+
+    @property
+    def top(self) -> Tensor:
+        """The residues at the highest level, which are never missing."""
+        found = self.levels[-1]
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """Known numbers Σ n_j f_j: whole n_j (int64), and any f_j (float64), such as frequencies."""
+
+    terms: tuple[tuple[Tensor, Tensor], ...]
+
+    def moved(self, how: Move) -> Number:
+        """The same entries in other places."""
+        return Number(tuple((how(n), how(f)) for n, f in self.terms))
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are whole numbers."""
+        return all(bool((f == 1).all()) for _, f in self.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A complex number of two residues."""
+
+    real: Field
+    imag: Field
+
+    def moved(self, how: Move) -> Pair:
+        """The same entries in other places."""
+        return Pair(self.real.moved(how), self.imag.moved(how))
+
+
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """Something that nothing may be done with, and why."""
+
+    why: str
+
+    def moved(self, how: Move) -> Lost:  # noqa: ARG002 (as the others)
+        """It stays that."""
+        return self
+
+
+Payload = Field | Number | Pair | Lost
+
+
+def either(a: Degree | None, b: Degree | None) -> Degree | None:
+    """The degree of an array with entries of both."""
+    return None if a is None or b is None else a.either(b)
+
 
 HIDDEN = -1e4
 """Numbers at or below this are −inf: e^−10000 is 0 in every format."""

@@ -15,13 +15,10 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from . import functions as _functions
-from . import softmax as _softmax  # noqa: F401 (its rules)
-from .arithmetic import is_number
 from .guards import POSITION, as_numbers, chosen, same_in_numbers, settled, whole
-from .payload import Field, Lost, NoMeaning, Number, Pair, Payload, TooDeep
-from .rules import MOVES, RULES
-from .session import Session
+from .residues import is_number
+from .rules import MOVES, RULES, UNKNOWN, ruled
+from .session import Field, Lost, NoMeaning, Number, Pair, Payload, Session, TooDeep
 
 __all__ = ["Duck", "apart", "each", "leaves", "numbers_of", "payload_of"]
 
@@ -176,7 +173,7 @@ def _carried(
         if not isinstance(args[0], Duck):
             return _settled(None, constant, name)
         return _moved(func, name, payload_of(args[0]), args[1:], kwargs)
-    if name in _functions.UNKNOWN:
+    if name in UNKNOWN:
         if constant:
             return None
         rest = list(args[1:])
@@ -185,18 +182,15 @@ def _carried(
         plain = {k: v for k, v in kwargs.items() if v is not None}
         told = f"{name}/{rest}/{plain}" if rest or plain else name
         return session.unknown_function(told, session.field(payload_of(args[0])))
-    found = RULES.get(name)
-    if found is None:
+    if name not in RULES:
         return _settled(None, constant, name)
-    return _settled(
-        found(session, *each(payload_of, args), **_known(each(payload_of, kwargs))),
-        constant, name,
-    )  # fmt: skip
+    given = each(payload_of, args), _known(each(payload_of, kwargs))
+    return _settled(ruled(name, session, *given), constant, name)
 
 
 def _parts(func: Any, name: str) -> Callable[..., Any] | None:
     """The operations that torch says it consists of, where no rule says what it is."""
-    if name in RULES or name in MOVES or name in _functions.UNKNOWN or name in RANDOM:
+    if name in RULES or name in MOVES or name in UNKNOWN or name in RANDOM:
         return None
     if name == "_to_copy" or name in PLACES:
         return None
@@ -336,14 +330,8 @@ def _write(target: Duck, found: Payload, session: Session) -> None:
     old = target.carried
     if isinstance(old, Field) and is_number(found):
         found = session.field(found)
-    if isinstance(old, Field) and isinstance(found, Field):
-        for into, x in zip(old.levels, found.levels, strict=True):
-            if into is not None:
-                into.copy_(torch.full_like(into, torch.nan) if x is None else x)
-        session.written = True
-        return
-    if isinstance(old, Pair) and isinstance(found, Pair):
-        for before, after in ((old.real, found.real), (old.imag, found.imag)):
+    if type(old) is type(found) and isinstance(old, (Field, Pair)):
+        for before, after in zip(_fields_of(old), _fields_of(found), strict=True):
             for into, x in zip(before.levels, after.levels, strict=True):
                 if into is not None:
                     into.copy_(torch.full_like(into, torch.nan) if x is None else x)
@@ -357,3 +345,7 @@ def _write(target: Duck, found: Payload, session: Session) -> None:
     if target.numbers._base is not None:  # noqa: SLF001
         raise NoMeaning("a write into a part of a tensor that holds plain numbers")
     target.carried = found
+
+
+def _fields_of(x: Any) -> tuple[Field, ...]:
+    return (x.real, x.imag) if isinstance(x, Pair) else (x,)

@@ -1,7 +1,9 @@
-"""A graph that was read, compared with its code at the sizes of the trace and at others.
+"""A term compared with its code, at the sizes of the trace and at others.
 
-Code may also ask whether gradients are wanted, or how its input lies in memory, and the graph is
-one of its branches; and parameters may be ones and zeros, for which much is equal.
+A table of operations can be wrong in a line: the term is evaluated at random inputs, with the
+parameters of the code and with others, and compared with the code.  Code may also ask whether
+gradients are wanted, or how its input lies in memory, and the graph is one of its branches; and
+parameters may be ones and zeros, for which much is equal.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,16 +19,19 @@ from torch.export.graph_signature import OutputKind
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import positions, real
+from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term
 
-from .agreement import disagreement
+from ...numeric.torch_reading import TorchReading
 from .calls import Call
 from .guards import met
-from .operations import Unread
+from .operations import Notes, Unread
+from .operations.reading import NARROW
 from .stating import Axes, Graph
 
-__all__ = ["CHANGES", "gives_otherwise", "result_of", "run_of", "runs_of",
+__all__ = ["CHANGES", "COARSE", "disagreement", "gives_otherwise", "result_of", "runs_of",
            "wrong_reading"]  # fmt: skip
+
 
 CALLS = 4  # how often a call is made again
 CHANGES = "a later call of the code gives something else for the same input"
@@ -237,3 +243,69 @@ def _inputs(
         else:
             found.append(torch.randint(0, 9, shape, generator=generator, dtype=x.dtype))
     return tuple(found)
+
+
+WHOLE = (*NARROW, torch.int32, torch.uint32, torch.uint64)
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "erf": torch.erf, "trunc": torch.trunc, "floor": torch.floor, "ceil": torch.ceil,
+    "round": torch.round, "softplus": torch.nn.functional.softplus,
+    "mish": torch.nn.functional.mish,
+    "elu": torch.nn.functional.elu, "leaky_relu": torch.nn.functional.leaky_relu,
+    "hardswish": torch.nn.functional.hardswish,
+    **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
+}  # fmt: skip
+# Code computes in float32 inside, tables among it; the term is evaluated in float64.  A reading
+# that is wrong in an operation is off by the size of the numbers.
+COARSE = 2.0**-23
+FEW = 16  # operations that are counted beside those of the graph: short code has angles as well
+
+
+def disagreement(
+    code: Callable[..., Tensor], term: Array, names: Sequence[str], inputs: Sequence[Tensor],
+    tables: Mapping[str, Tensor], operations: int, sizes: Mapping[str, int],
+    notes: Notes,
+) -> str:  # fmt: skip
+    """What is wrong with the reading, or "" if it gives what the code gives.
+
+    Angles of the code may be off by a rounding of their own size, which the allowance counts.
+    """
+    values: dict[str, object] = {
+        name: x.double() if x.is_floating_point() else x
+        for name, x in zip(names, inputs, strict=True)
+    }
+    values |= {name: tensor if tensor.dtype == torch.bool else tensor.double()
+               for name, tensor in tables.items()}  # fmt: skip
+    values |= FUNCTIONS
+    values |= notes.constants
+    values |= {name: _rows(table, axis) for name, (table, axis) in notes.rows.items()}
+    reading = TorchReading(sizes, values, torch.float64, torch.device("cpu"))
+    for name, (row, axis) in notes.largest.items():
+        reading.values[name] = torch.as_tensor(reading(row.term)).amax(axis)
+    want = code(*inputs).detach().double()
+    got = reading(term.term)
+    shape = tuple(length_value(n, dict(sizes)) for n in term.axes)
+    if shape != tuple(want.shape):
+        return f"the term has shape {shape} and the code gives {tuple(want.shape)}"
+    got = torch.as_tensor(got, dtype=torch.float64).expand(shape)
+    both = got.isfinite() & want.isfinite()
+    notes.undefined.append(bool((got.isnan() & want.isfinite()).any()))
+    if want.numel() and not bool((both | want.isneginf()).any()):
+        return "the code gives no number at random inputs"
+    largest = float(want[both].abs().max()) if bool(both.any()) else 0.0
+    allowed = COARSE * (FEW + operations) * 64 * max(1.0, largest)
+    gap = (got - want).abs()[both]
+    worst = float(gap.max()) if gap.numel() else 0.0
+    # A term that is none divides by 0 there, which the line of every verdict leaves out.
+    if bool((got.isfinite() & ~want.isfinite()).any()):
+        return "the term and the code are not finite at different entries"
+    if worst > allowed:
+        return (f"the term and the code differ by {worst:.2g} at random inputs, where rounding "
+                f"explains {allowed:.2g}")  # fmt: skip
+    return ""
+
+
+def _rows(table: Tensor, axes: int | tuple[int, ...]) -> Callable[..., Tensor]:
+    """The rows of a table along an axis, or along several, as a function of their places."""
+    along = (axes,) if isinstance(axes, int) else axes
+    rows = table.detach().double().movedim(along, tuple(range(len(along))))
+    return lambda *places: rows[tuple(torch.as_tensor(place).long() for place in places)]

@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.overrides import TorchFunctionMode
 
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
 from .angles import Angles, angles_of
 from .guards import conditions_of
-from .patterns import Pattern, pattern_of
-from .subgraphs import is_silent, live, nodes_of, unread_of
-from .trained import storage_of, storages_of_trained
+from .nodes import is_silent, leaves, live, nodes_of, unread_of
+from .tables import Pattern, pattern_of
 
 __all__ = ["Exported", "NotTraced", "exported", "exported_pair"]
 
@@ -356,3 +356,43 @@ class _NoTerm:
 
     def __getattr__(self, name: str) -> Any:
         raise TypeError(self.told)
+
+
+class _Watching(TorchFunctionMode):
+    """Where the parameters are kept that any function of torch is called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: set[int] = set()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        for one in leaves([args, list((kwargs or {}).values())]):
+            if isinstance(one, Tensor) and one.requires_grad and one.is_leaf:
+                self.met.add(storage_of(one))
+        return func(*args, **(kwargs or {}))
+
+
+def storage_of(tensor: Tensor) -> int:
+    """The address of what a tensor is a view of; 0 for one that has none."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):
+        return 0
+
+
+def storages_of_trained(call: Callable[..., Any], inputs: Sequence[Tensor]) -> set[int]:
+    """The storages of the parameters that a call uses; those of a call that raises, up to there.
+
+    Parameters that code reaches without a module (of an object, in a list, in a global name) are
+    constants to torch.export.  They may be trained as others are, so what is proved has to hold
+    for all values of them.
+    """
+    watching = _Watching()
+    try:
+        with torch.no_grad(), watching:
+            call(*(x.clone() for x in inputs))
+    except Exception:  # noqa: BLE001 (torch.export tells what such code raises)
+        pass
+    return watching.met - {0}

@@ -31,7 +31,7 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
     Lengths at which the code raises are none: it has nothing to say there.
     """
     letters = letters_of(graph)
-    first = {letters[s]: n for s, n in _own(graph).items()}
+    first = {letters[length]: n for _, length, n in graph.axes if isinstance(length, str)}
     found: list[dict[str, int]] = []
     for condition in graph.exported.conditions:
         if any(not _met(letters, condition, at) for at in found):
@@ -66,20 +66,10 @@ def _like(x: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tens
 def letters_of(graph: Graph) -> dict[str, str]:
     """The first letter of each length of a graph that is symbolic."""
     found: dict[str, str] = {}
-    for told, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
-        for letter, length in zip(told.split(), shape, strict=True):
-            if isinstance(length, str):
-                found.setdefault(length, letter)
+    for letter, length, _ in graph.axes:
+        if isinstance(length, str):
+            found.setdefault(length, letter)
     return found
-
-
-def _own(graph: Graph) -> dict[str, int]:
-    """The lengths of the call itself, by their names in the graph."""
-    return {
-        length: n
-        for shape, x in zip(graph.exported.shapes, graph.call.inputs, strict=True)
-        for length, n in zip(shape, x.shape, strict=True) if isinstance(length, str)
-    }  # fmt: skip
 
 
 def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> bool:

@@ -1,31 +1,38 @@
-"""A graph as a function on terms: run on symbolic arrays it gives the term of its output."""
+"""A graph as a function on terms: run on symbolic arrays it gives the term of its output.
+
+A layer norm of a linear map of an attention is a large term, and laws on the order of tokens do not
+look inside; so maps of one row can be read as functions of which nothing is known.
+
+A term is of real numbers and of truth values.  Where code writes 0.5 into whole numbers it is 0
+that stands there; where it writes 2 among truth values it is True; and what is computed in 8 or 16
+bits wraps round.  At the inputs that are tried none of this may be seen, so it is asked of dtypes.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import real
-from attnproof.symbolic.scalars import num, size
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.givens import Function, Given, real
+from attnproof.symbolic.scalars import is_truth, num, size
+from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
-from .dtypes import CASTS, in_its_dtype
 from .exporting import Exported, results_of
-from .fills import masking_nodes
 from .guards import Binding
+from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
-from .operations.folding import folded
-from .subgraphs import arguments, inner_graph, is_silent, name_of
+from .operations.reading import KINDS, NARROW, notes, numeric
 
-__all__ = ["Program"]
+__all__ = ["CASTS", "Program"]
 
 
 class Program:
@@ -190,3 +197,116 @@ def array_of(value: Any) -> Array:
     if isinstance(value, Pair):
         raise Unread("complex numbers as output")
     return as_array(value)
+
+
+ROWS = ("aten.linear.default", "aten.layer_norm.default", "aten.rms_norm.default")
+ENTRIES = tuple(
+    f"aten.{name}.default" for name in (
+        "silu", "relu", "sigmoid", "tanh", "softplus", "mish", "elu", "leaky_relu", "hardswish",
+        "erf",
+    )
+)  # fmt: skip
+
+
+def folded(operation: str, node: str, args: Sequence[Any]) -> Array | None:
+    """The operation as a function of a row, or of a number, of which nothing is known; or None.
+
+    A map of a row is one where all but its first argument is stored: weights that are computed from
+    inputs are no part of a function.
+    """
+    if operation in ROWS and args and all(map(_is_stored, args[1:])):
+        return _of_row(operation, node, args)
+    if operation in ENTRIES and not any(isinstance(a, Array) for a in args[1:]):
+        return _of_entries(operation, args)
+    return None
+
+
+def _is_stored(argument: Any) -> bool:
+    """Whether an argument is a stored table, or made of numbers and of such tables alone.
+
+    What has a length in it is another weight for another batch, and so another function.
+    """
+    if isinstance(argument, list | tuple):
+        return all(map(_is_stored, argument))
+    if not isinstance(argument, Array):
+        return True
+    tables = set(notes().stored)
+    return all(v in tables for v in free(argument.term))
+
+
+def _of_row(operation: str, node: str, args: Sequence[Any]) -> Array | None:
+    x = numeric(args[0])
+    if operation == "aten.linear.default":
+        out: tuple[Any, ...] | None = (args[1].axes[0],)
+    elif len(args[1]) == 1:  # a norm over one axis
+        out = None
+    else:
+        return None
+    given = Given("function", core=(1,), out=out, says="a function of a row, any")
+    notes().givens[node] = given
+    found: Array = Function(node, given)(x)
+    return found
+
+
+def _of_entries(operation: str, args: Sequence[Any]) -> Array:
+    """One function for each operation and its settings: leaky_relu of 0.1 is not that of 0.2."""
+    settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
+    name = f"any_{operation.split('.')[1]}{settings}"
+    given = Given("function", core=(0,), out=(), says="a function of a number, any")
+    notes().givens[name] = given
+    found: Array = Function(name, given)(numeric(args[0]))
+    return found
+
+
+def _spelt(setting: Any) -> str:
+    """A setting as a part of a name; 1e-16 and 1e+16 have two names."""
+    return repr(setting).translate(str.maketrans("-+.", "mp_"))
+
+
+CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+# Conversions know what becomes of the numbers.
+CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
+PLACES = ("aten.index.Tensor", "aten.index_select.default", "aten.embedding.default",
+          "aten.gather.default")  # fmt: skip
+
+
+def in_its_dtype(node: Node, name: str, found: Any) -> Any:
+    """What was read, where it is that in the dtype of the node as well.
+
+    Raises :class:`Unread` where numbers are cut, or wrap round.
+    """
+    dtype = _dtype(node)
+    if dtype is None or not isinstance(found, Array):
+        return found
+    moves = KINDS[name] == "moves"  # they may be of any dtype
+    if dtype == torch.bool:
+        if not is_truth(found.term) and not (moves or name in CHOICES):
+            raise Unread("numbers as truth values")
+        return found if is_truth(found.term) else ~(found == as_array(0))
+    if dtype in NARROW and not moves:
+        raise Unread(f"whole numbers as {dtype}, where they wrap round")
+    if _is_whole(dtype) and name not in CASTS:
+        for told in _cut(node, name, dtype):
+            raise Unread(f"{told} as {dtype}")
+    return numeric(found)
+
+
+def _cut(node: Node, name: str, dtype: torch.dtype) -> Iterator[str]:
+    """What goes into whole numbers and may be none, or none of so few bits."""
+    shape_alone = name.startswith("aten.new_") or name.endswith("_like.default")
+    for given in leaves([node.args, list(node.kwargs.values())]):
+        own = _dtype(given) if isinstance(given, Node) and not shape_alone else None
+        wider = dtype in NARROW and own not in (None, dtype, torch.bool) and name not in PLACES
+        if isinstance(given, float) and not given.is_integer():
+            yield repr(given)
+        elif own is not None and (own.is_floating_point or wider):
+            yield f"numbers of {own}"
+
+
+def _dtype(node: Any) -> torch.dtype | None:
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, Tensor) else None
+
+
+def _is_whole(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and not dtype.is_complex

@@ -22,7 +22,7 @@ from attnproof.symbolic.unrolling import written_out
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
-from ..finding import UNLIKE, Finding
+from ..finding import UNLIKE, Finding, Seen
 from ..identify.asked import no_formula
 from ..running import fault_in
 from ..subjects import Rotary, Subject
@@ -77,11 +77,7 @@ def ranges_of(graph: Graph) -> dict[str, Any]:
 
 def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
     """Letters of lengths that a law keeps equal wherever it calls a program."""
-    names = {
-        str(length): letter
-        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
-        for letter, length in zip(letters.split(), shape, strict=True)
-    }  # fmt: skip
+    names = {str(length): letter for letter, length, _ in graph.axes}
     each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
     return tuple(sorted(set.intersection(*each))) if each else ()
 
@@ -91,6 +87,17 @@ def _of_one_call(findings: Sequence[Finding]) -> Finding:
     worst = min(findings, key=lambda one: WORST.index(one.verdict))
     assuming = dict.fromkeys(c for one in findings for c in one.assuming)
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
+
+
+def _found(law: Formula, verdict: str, why: str, seen: Seen | None = None, **more: Any) -> Finding:
+    """What is found of a law, with its witness where there is one."""
+    if seen is not None:
+        more |= {"error": seen.difference, "bound": seen.allowed, "witness": seen}
+    return Finding(law.id, "traced", verdict, why, **more)
+
+
+def _failed(law: Formula, fault: Fault) -> Finding:
+    return _found(law, "internal error", fault.told, traceback=fault.traceback)
 
 
 class _Dropped(Exception):
@@ -156,9 +163,7 @@ class Proofs:
     def _at(self, lengths: Mapping[str, int]) -> str:
         return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
 
-    def _unlike(
-        self, law: Formula, graphs: Mapping[str, Graph], start: float
-    ) -> Finding | None:
+    def _unlike(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
         """What is found where the code is seen to do other than its graph; None where it is not.
 
         The law is asked of the code itself, at these lengths first.
@@ -171,19 +176,20 @@ class Proofs:
         if not at:
             return None
         where = " and ".join(map(self._at, at))
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
-        operations = sum(g.exported.operations for g in graphs.values())
         told = f"at {where} {UNLIKE}"
         try:
-            seen = witness_of(law, calls, self.letters, self.subject, operations, at=at)
+            seen = self._witness(law, graphs, at=at)
         except Unread:
             seen = None
         if seen is None:
-            return Finding(law.id, "traced", "undecided", told, seconds=perf_counter() - start)
-        return Finding(
-            law.id, "traced", "broken", f"{told}, and breaks the law", error=seen.difference,
-            bound=seen.allowed, witness=seen, sizes=dict(at[0]), seconds=perf_counter() - start,
-        )  # fmt: skip
+            return _found(law, "undecided", told)
+        return _found(law, "broken", f"{told}, and breaks the law", seen, sizes=dict(at[0]))
+
+    def _witness(self, law: Formula, graphs: Mapping[str, Graph], **where: Any) -> Seen | None:
+        """Inputs for which the code itself breaks the law; raises where a length is fixed."""
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        operations = sum(g.exported.operations for g in graphs.values())
+        return witness_of(law, calls, self.letters, self.subject, operations, **where)
 
     @property
     def guards(self) -> tuple[str, ...]:
@@ -197,12 +203,8 @@ class Proofs:
 
     def _own(self, graph: Graph) -> Binding:
         """The letters of a call for the lengths of its graph."""
-        return tuple(
-            (length, self.letters[letter])
-            for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True)
-            for letter, length in zip(letters.split(), shape, strict=True)
-            if isinstance(length, str)
-        )  # fmt: skip
+        return tuple((length, self.letters[letter]) for letter, length, _ in graph.axes
+                     if isinstance(length, str))  # fmt: skip
 
     def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
@@ -263,27 +265,28 @@ class Proofs:
         """What is found about one law; None where its call was not traced."""
         start = perf_counter()
         try:
-            return self._of(law, start)
+            found = self._of(law)
         except Exception as error:
             fault = fault_in(self.subject, error)
             if fault is None:
                 raise
-            return self._failed(law, fault, perf_counter() - start)
+            found = _failed(law, fault)
+        return None if found is None else replace(found, seconds=perf_counter() - start)
 
-    def _of(self, law: Formula, start: float) -> Finding | None:
+    def _of(self, law: Formula) -> Finding | None:
         needed = {law.call, "key"} & set(self.graphs)
         if law.call not in needed or (law.turns and self._lacks_key()):
             return None
         excuse = no_formula(law, self.subject)
         if excuse:
-            return Finding(law.id, "traced", "not asked", excuse)
+            return _found(law, "not asked", excuse)
         graphs = {name: self.graphs[name] for name in needed}
         try:
-            return self._decided_of(law, graphs, start)
+            return self._decided_of(law, graphs)
         except _Dropped:
             return None
 
-    def _decided_of(self, law: Formula, graphs: Mapping[str, Graph], start: float) -> Finding:
+    def _decided_of(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding:
         for graph in graphs.values():
             graph.program.forget()
             graph.folded.forget()
@@ -294,37 +297,30 @@ class Proofs:
             steps = sum(link.steps for claim in claims for link in claim.links)
             for claim in claims:
                 if claim.fault is not None:
-                    return self._failed(law, claim.fault, perf_counter() - start)
+                    return _failed(law, claim.fault)
             divisors = tuple(_defined(told) for claim in claims for told in claim.readings)
             lengths = self._lengths(graphs)
         except Unread as error:
             verdict, why = "unread", str(error)
         if verdict == "proved" and divisors and self._gives_none(law, graphs):
             told = " and ".join(dict.fromkeys(one.text for one in divisors))
-            return Finding(
-                law.id, "traced", "undecided", f"it would be proved if {told}, which is not so "
-                "everywhere: there the code gives NaN", seconds=perf_counter() - start,
-            )  # fmt: skip
+            return _found(law, "undecided", f"it would be proved if {told}, which is not so "
+                          "everywhere: there the code gives NaN")  # fmt: skip
         if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in self._read(graphs.values()) if c.kind == "if"))
             told = " and ".join(dict.fromkeys(one.text for one in met))
-            return Finding(
-                law.id, "traced", "undecided", f"it would be proved if {told}, not all of which is "
-                "so at any lengths that were tried", seconds=perf_counter() - start,
-            )  # fmt: skip
+            return _found(law, "undecided", f"it would be proved if {told}, not all of which is "
+                          "so at any lengths that were tried")  # fmt: skip
         if verdict == "proved":
-            unlike = self._unlike(law, graphs, start)
+            unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike
             assuming = (*lengths, *divisors, *self._assumed(law, graphs))
             beyond = self._beyond(law, graphs, clauses(lengths))
             if isinstance(beyond, Finding):
-                return replace(beyond, seconds=perf_counter() - start)
-            return Finding(
-                law.id, "traced", "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond),
-                seconds=perf_counter() - start,
-            )  # fmt: skip
-        return self._unproved(law, graphs, why, start)
+                return beyond
+            return _found(law, "holds", f"{steps} kernel steps", assuming=(*assuming, *beyond))
+        return self._unproved(law, graphs, why)
 
     def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
         """Whether the code gives NaN at ordinary inputs, as where it divides by 0."""
@@ -342,22 +338,16 @@ class Proofs:
         There the code is run, which may break the law; else it is told whether it is proved there.
         """
         told = []
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
-        operations = sum(g.exported.operations for g in graphs.values())
         for side in self.elsewhere:
             try:
-                seen = witness_of(law, calls, self.letters, self.subject, operations,
-                                  at=[side.at], alone=True)  # fmt: skip
+                seen = self._witness(law, graphs, at=[side.at], alone=True)
             except Unread:
                 seen = None
             where = self._at(side.at)
             if seen is not None:
-                return Finding(
-                    law.id, "traced", "broken",
-                    f"proved {', '.join(proved)}; elsewhere, as at {where}, other code runs, and "
-                    "breaks it", error=seen.difference, bound=seen.allowed, witness=seen,
-                    sizes=dict(side.at),
-                )  # fmt: skip
+                return _found(law, "broken", f"proved {', '.join(proved)}; elsewhere, as at "
+                              f"{where}, other code runs, and breaks it", seen,
+                              sizes=dict(side.at))  # fmt: skip
             found = None if side.proofs is None else side.proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
@@ -367,10 +357,6 @@ class Proofs:
                 told.append(Condition(f"other code runs elsewhere, as at {where}, of which it is "
                                       "not proved", "where"))  # fmt: skip
         return told
-
-    def _failed(self, law: Formula, fault: Fault, seconds: float) -> Finding:
-        return Finding(law.id, "traced", "internal error", fault.told, seconds=seconds,
-                       traceback=fault.traceback)  # fmt: skip
 
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
@@ -462,37 +448,27 @@ class Proofs:
                 break
         return decided
 
-    def _unproved(
-        self, law: Formula, graphs: Mapping[str, Graph], why: str, start: float
-    ) -> Finding:
+    def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
         """What is found where no proof is: a witness at few lengths, or where the graph is another.
 
         Raises ``_Dropped`` for code that changes.
         """
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
-        operations = sum(g.exported.operations for g in graphs.values())
         seen, excuse = None, ""
         try:
             at = [dict.fromkeys("nr", n) for n in self._named_in(graphs)]
-            seen = witness_of(law, calls, self.letters, self.subject, operations, after=at)
+            seen = self._witness(law, graphs, after=at)
         except Unread as error:
             excuse = str(error)
         if self._changed(graphs):
             raise _Dropped
         if seen is None:
-            unlike = self._unlike(law, graphs, start)
+            unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike
-        seconds = perf_counter() - start
-        if excuse:
-            return Finding(law.id, "traced", "not asked", excuse, seconds=seconds)
-        if seen is None:
-            return Finding(law.id, "traced", "undecided", self._no_proof(graphs, why),
-                           seconds=seconds)  # fmt: skip
-        return Finding(
-            law.id, "traced", "broken", "the terms of both sides differ, and the code shows it",
-            error=seen.difference, bound=seen.allowed, witness=seen, seconds=seconds,
-        )  # fmt: skip
+            return (_found(law, "not asked", excuse) if excuse
+                    else _found(law, "undecided", self._no_proof(graphs, why)))  # fmt: skip
+        why = "the terms of both sides differ, and the code shows it"
+        return _found(law, "broken", why, seen)
 
     def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
         """Lengths that the code names, and one more: what it does beyond may break a law."""

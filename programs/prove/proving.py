@@ -22,10 +22,10 @@ from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of
 from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
 from .hooks import Hooks
+from .nodes import unread_of
 from .parts import MOST, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs, Side
 from .stating import named_apart
-from .subgraphs import unread_of
 
 __all__ = ["Traced", "prove"]
 

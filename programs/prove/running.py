@@ -17,8 +17,8 @@ from attnproof.theorems.laws import Formula
 
 from ..finding import Seen
 from ..subjects import Rotary, Subject
-from .agreement import COARSE
 from .calls import CodeRaised
+from .compared import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
 __all__ = ["gives_none", "witness_of"]

@@ -50,6 +50,13 @@ class Graph:
     tables: Mapping[str, str]
 
     @property
+    def axes(self) -> list[tuple[str, int | str, int]]:
+        """Of each axis of each input its letter, its length in the graph, and in the trace."""
+        inputs = zip(self.call.letters, self.exported.shapes, self.call.inputs, strict=True)
+        return [axis for letters, lengths, x in inputs
+                for axis in zip(letters.split(), lengths, x.shape, strict=True)]  # fmt: skip
+
+    @property
     def givens(self) -> dict[str, Given]:
         """The tables under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
@@ -103,12 +110,11 @@ def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
     fixed: dict[str, int] = {}
     symbols: dict[str, set[str]] = {}
     for place, graph in enumerate(graphs):
-        for letters, shape in zip(graph.call.letters, graph.exported.shapes, strict=True):
-            for letter, length in zip(letters.split(), shape, strict=True):
-                if isinstance(length, int):
-                    fixed[letter] = length
-                else:
-                    symbols.setdefault(letter, set()).add(f"{place}:{length}")
+        for letter, length, _ in graph.axes:
+            if isinstance(length, int):
+                fixed[letter] = length
+            else:
+                symbols.setdefault(letter, set()).add(f"{place}:{length}")
     found: dict[str, Term] = {letter: num(n) for letter, n in fixed.items()}
     for letter, own in symbols.items():
         if letter in fixed:

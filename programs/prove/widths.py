@@ -6,7 +6,7 @@ A term has numbers without an end; int64 wraps round at 2⁶³.  Code that count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch.fx import Node
 from attnproof.verdict_line import Condition
 
 from .exporting import Exported
-from .subgraphs import nodes_of
+from .nodes import leaves, nodes_of
 
 __all__ = ["widths_told"]
 
@@ -104,7 +104,7 @@ def _size(
     elif name in ("full", "full_like", "new_full"):
         args = args[-1:]
     numbers = name in RULES or name in FILLS
-    given = [_of(one, sizes, dtype) for one in _leaves([args, list(node.kwargs.values())])
+    given = [_of(one, sizes, dtype) for one in leaves([args, list(node.kwargs.values())])
              if _counts(one, numbers=numbers)]  # fmt: skip
     if name in RULES:
         return RULES[name](given + [0] * (2 - len(given)), most)
@@ -126,14 +126,6 @@ def _of(given: Any, sizes: dict[Node, int], dtype: Any) -> int:
     if given in sizes:
         return sizes[given]
     return torch.iinfo(dtype).max if dtype is not None else MOST
-
-
-def _leaves(given: Any) -> Iterator[Any]:
-    if isinstance(given, list | tuple):
-        for one in given:
-            yield from _leaves(one)
-    else:
-        yield given
 
 
 def _counts(given: Any, *, numbers: bool) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._ops import HigherOrderOperator
 from torch.fx import Node
 
+from ..aten import ROWS
 from .exporting import Exported
 from .guards import compiled
 
@@ -25,7 +26,6 @@ CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, 
 INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
 UNKNOWN = 16  # of a length that is known from the numbers alone
 aten = torch.ops.aten
-PRODUCTS = frozenset((aten.matmul, aten.mm, aten.bmm, aten.linear))
 
 
 def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
@@ -60,9 +60,10 @@ def _written(node: Node) -> Any:
     if node.target is aten.scaled_dot_product_attention.default:
         q, k = (node.args[n].meta["val"] for n in (0, 1))  # type: ignore[union-attr]
         return _entries(q) * _of(k.shape[-2])
-    if getattr(node.target, "overloadpacket", None) in PRODUCTS:
-        return written * _of(node.args[0].meta["val"].shape[-1])  # type: ignore[union-attr]
-    return written
+    row = ROWS.get(str(node.target))
+    if row is None or row.summed is None:
+        return written
+    return written * _of(node.args[row.summed].meta["val"].shape[-1])  # type: ignore[union-attr]
 
 
 def _queries_and_keys(node: Node) -> list[tuple[Any, Any]]:

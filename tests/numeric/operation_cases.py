@@ -124,7 +124,7 @@ CASES: dict[str, list[Case]] = {
     "aten.eye.m": [on(3, 3)],
     "aten.tril.default": [on(SQUARE), on(X, -1), on(Of("truth", "n m"), 1)],
     "aten.triu.default": [on(SQUARE), on(X, -1), on(Of("truth", "n m"), 1)],
-    "aten.outer.default": [on(ROW, R("n"))],
+    "aten.outer.default": [on(ROW, R("n")), on(Of("truth", "m"), Of("truth", "n"))],
     "aten.meshgrid.indexing": [on([ROW, R("n")], indexing="ij")],
     "aten.meshgrid.default": [on([ROW, R("n")])],
     "aten.view_as_complex.default": [on(R("n 3 2"))],

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.prove.agreement import disagreement
-from attnproof.programs.prove.dtypes import CASTS
+from attnproof.programs.prove.compared import disagreement
 from attnproof.programs.prove.operations import READINGS, Notes, Pair, Unread, noted
+from attnproof.programs.prove.program import CASTS
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import positions, positive, real

@@ -12,9 +12,8 @@ from attnproof.numeric.threads import one_thread
 from attnproof.programs.identify.offsets import t5_bucket
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted
-from attnproof.programs.prove.operations.known import entries_of
-from attnproof.programs.prove.patterns import pattern_of
-from attnproof.programs.prove.tables import formula_of, offsets_of
+from attnproof.programs.prove.operations.at_places import entries_of
+from attnproof.programs.prove.tables import formula_of, offsets_of, pattern_of
 from attnproof.programs.subjects import Layer
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import real

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from . import (  # noqa: F401 (each registers what it reads)
-    at_places,
-    attention,
-    complex_numbers,
-    creation,
-    elementwise,
-    flexible,
-    joins,
-    places,
-    products,
-    reductions,
-    shapes,
-    sizes,
-)
-from .reading import READINGS, Notes, Pair, Unread, noted
+from ...aten import ROWS
+from . import at_places, creation, elementwise, pieces, shapes, sums, terms  # noqa: F401
+from .reading import KINDS, READINGS, Notes, Pair, Unread, noted, reads
 
-__all__ = ["READINGS", "Notes", "Pair", "Unread", "noted"]
+__all__ = ["KINDS", "READINGS", "Notes", "Pair", "Unread", "noted"]
+
+for _name, _row in ROWS.items():
+    reads(_name, kind=_row.kind)(_row.of(terms))

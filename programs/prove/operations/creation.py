@@ -1,21 +1,94 @@
-"""Operations that make arrays: ranges, constants, triangles."""
+"""Axis lengths, arithmetic on them, and arrays made of them: ranges, constants, triangles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
-from attnproof.symbolic.scalars import integer, is_truth, number_of
+from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of, split_integer
 
-from .reading import NARROW, Unread, assume, constant, notes, numeric, reads, sized
+from .reading import (
+    NARROW,
+    Unread,
+    assume,
+    constant,
+    length_of,
+    moves,
+    notes,
+    numeric,
+    reads,
+    sized,
+)  # fmt: skip
 
 __all__ = ["offsets"]
 
 
-@reads("aten.arange.default", "aten.arange.start", "aten.arange.start_step")
+@reads("aten.sym_size.int")
+def length(x: Any, axis: int) -> Any:
+    """The length of an axis."""
+    return sized(Array(x.axes[axis % x.ndim]))
+
+
+@reads("aten.sym_numel.default")
+def count(x: Any) -> Any:
+    """The number of entries."""
+    total = as_array(ONE)
+    for n in x.axes:
+        total = total * as_array(n)
+    return length_of(total)
+
+
+def _settled(a: Any) -> Any:
+    return length_of(a) if isinstance(a, Array) else a
+
+
+@reads("mul")
+def product(a: Any, b: Any) -> Any:
+    """a·b."""
+    return _settled(a * b)
+
+
+@reads("add")
+def total(a: Any, b: Any) -> Any:
+    """a + b."""
+    return _settled(a + b)
+
+
+@reads("sub")
+def difference(a: Any, b: Any) -> Any:
+    """a − b."""
+    return _settled(a - b)
+
+
+@reads("neg")
+def negative(a: Any) -> Any:
+    """−a."""
+    return _settled(-a)
+
+
+@reads("floordiv")
+def quotient(a: Any, b: Any) -> Any:
+    """⌊a/b⌋, where that is a length."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    found, rest = split_integer(integer(as_array(a).term), integer(as_array(b).term))
+    if number_of(rest) != 0:
+        raise Unread(f"the axis length {a!r} // {b!r}")
+    return sized(Array(found))
+
+
+@reads("sym_float", "sym_int", "truediv", "pow", "mod", "sym_max", "sym_min", "sym_not")
+def refused(*given: Any) -> Any:
+    """Arithmetic that leaves lengths; literal numbers are computed, others are not read."""
+    raise Unread(f"arithmetic on the lengths {', '.join(map(repr, given))}")
+
+
+@moves("aten.arange.default", "aten.arange.start", "aten.arange.start_step")
 def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
     """0, 1, .. below n; or start, start + step, .. below end."""
     start, end, step = {1: (0, bounds[0], 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
@@ -29,7 +102,7 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
         if known is None:
             raise Unread(f"arange with step {stride} to {end!r}")
         span = as_array(-(-int(known) // stride))
-    found = xp.arange(sized(Array(integer(span.term))))
+    found = xp.arange(length_of(span))
     found = found if stride == 1 else found * stride
     first = _whole(start)
     return found if isinstance(first, int) and first == 0 else found + first
@@ -37,8 +110,6 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
 
 def _holds_counts(dtype: Any) -> None:
     """Counts that a dtype does not hold wrap round, or are rounded; the second is told."""
-    import torch
-
     if dtype in NARROW:
         raise Unread(f"whole numbers as {dtype}, where they wrap round")
     if dtype in (torch.float16, torch.bfloat16):
@@ -50,7 +121,7 @@ def _whole(value: Any) -> Any:
     return value if isinstance(value, Array) else int(value)
 
 
-@reads("aten.full.default", "aten.new_full.default")
+@moves("aten.full.default", "aten.new_full.default")
 def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
     """One number everywhere, or one truth value."""
     shape, value = given[-2:]
@@ -58,8 +129,6 @@ def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
 
 
 def _in_dtype(value: Any, dtype: Any) -> Array:
-    import torch
-
     if dtype == torch.bool and not isinstance(value, Array):
         return constant(bool(value))
     counts = dtype is not None and not dtype.is_floating_point
@@ -68,7 +137,7 @@ def _in_dtype(value: Any, dtype: Any) -> Array:
     return constant(value)
 
 
-@reads("aten.empty_permuted.default", "aten.empty.memory_format", "aten.new_empty.default")
+@moves("aten.empty_permuted.default", "aten.empty.memory_format", "aten.new_empty.default")
 def empty(*given: Any, **_: Any) -> Array:
     """Memory that is to be written: any numbers, other ones at every use."""
     shape = given[0] if isinstance(given[0], list | tuple) else given[1]
@@ -81,58 +150,43 @@ def empty(*given: Any, **_: Any) -> Array:
     return found
 
 
-@reads("aten.empty_like.default")
+@moves("aten.empty_like.default")
 def empty_like(x: Any, **_: Any) -> Array:
     """The same in the shape of x."""
     return empty(list(x.axes))
 
 
-@reads("aten.full_like.default")
+@moves("aten.full_like.default")
 def full_like(x: Any, value: Any, *, dtype: Any = None, **_: Any) -> Array:
     """One number in the shape of x; one truth value where x has those."""
-    import torch
-
     wanted = torch.bool if dtype is None and is_truth(x.term) else dtype
     return xp.broadcast_to(_in_dtype(value, wanted), x.axes)
 
 
-@reads("aten.fill.Scalar", "aten.fill.Tensor")
+@moves("aten.fill.Scalar", "aten.fill.Tensor")
 def fill(x: Any, value: Any) -> Array:
     """One number in the shape of x."""
     return full_like(x, value)
 
 
-@reads("aten.zeros.default", "aten.new_zeros.default")
-def zeros(*given: Any, dtype: Any = None, **_: Any) -> Array:
-    """Zeros, or False."""
-    return full(given[-1], 0, dtype=dtype)
+for _name, _value in (("zeros", 0), ("ones", 1)):  # or False, and True
+
+    @moves(f"aten.{_name}.default", f"aten.new_{_name}.default")
+    def _everywhere(*given: Any, dtype: Any = None, value: int = _value, **_: Any) -> Array:
+        return full(given[-1], value, dtype=dtype)
+
+    @moves(f"aten.{_name}_like.default")
+    def _like(x: Any, *, dtype: Any = None, value: int = _value, **_: Any) -> Array:
+        return full_like(x, value, dtype=dtype)
 
 
-@reads("aten.ones.default", "aten.new_ones.default")
-def ones(*given: Any, dtype: Any = None, **_: Any) -> Array:
-    """Ones, or True."""
-    return full(given[-1], 1, dtype=dtype)
-
-
-@reads("aten.zeros_like.default")
-def zeros_like(x: Any, *, dtype: Any = None, **_: Any) -> Array:
-    """Zeros in the shape of x, or False."""
-    return full_like(x, 0, dtype=dtype)
-
-
-@reads("aten.ones_like.default")
-def ones_like(x: Any, *, dtype: Any = None, **_: Any) -> Array:
-    """Ones in the shape of x, or True."""
-    return full_like(x, 1, dtype=dtype)
-
-
-@reads("aten.scalar_tensor.default", "aten.tensor.default")
+@moves("aten.scalar_tensor.default", "aten.tensor.default")
 def scalar(value: Any, **_: Any) -> Array:
     """A number."""
     return constant(value)
 
 
-@reads("aten.eye.default", "aten.eye.m")
+@moves("aten.eye.default", "aten.eye.m")
 def eye(*lengths: Any, **_: Any) -> Array:
     """The identity matrix."""
     if len(lengths) == 2 and lengths[0] is not lengths[1]:
@@ -151,38 +205,29 @@ def _triangle(x: Array, keep: Array) -> Array:
     return wide & x if is_truth(x.term) else xp.where(wide, x, 0)
 
 
-@reads("aten.tril.default")
+@moves("aten.tril.default")
 def lower(x: Any, diagonal: int = 0) -> Array:
     """x where j − i ≤ diagonal, 0 elsewhere."""
     a = constant(x)
     return _triangle(a, offsets(a) <= numeric(diagonal))
 
 
-@reads("aten.triu.default")
+@moves("aten.triu.default")
 def upper(x: Any, diagonal: int = 0) -> Array:
     """x where j − i ≥ diagonal, 0 elsewhere."""
     a = constant(x)
     return _triangle(a, offsets(a) >= numeric(diagonal))
 
 
-@reads("aten.outer.default")
-def outer(a: Any, b: Any) -> Array:
-    """a_i·b_j."""
-    return numeric(a)[:, None] * numeric(b)[None, :]
-
-
-@reads("aten.meshgrid.indexing", "aten.meshgrid.default")
+@moves("aten.meshgrid.indexing", "aten.meshgrid.default")
 def meshgrid(axes: Sequence[Any], *, indexing: str = "ij") -> list[Array]:
     """The coordinates of each place of a grid."""
+    if indexing != "ij" and len(axes) > 1:
+        raise Unread("meshgrid with indexing='xy'")
     arrays = [numeric(a) for a in axes]
-    if indexing != "ij" and len(arrays) > 1:
-        arrays[0], arrays[1] = arrays[1], arrays[0]
     shape = tuple(a.axes[0] for a in arrays)
     found = []
     for k, a in enumerate(arrays):
         key = tuple(slice(None) if j == k else None for j in range(len(arrays)))
         found.append(xp.broadcast_to(a[key], shape))
-    if indexing != "ij" and len(arrays) > 1:
-        found = [found[1], found[0], *found[2:]]
-        raise Unread("meshgrid with indexing='xy'")
     return found

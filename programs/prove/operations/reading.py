@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -14,15 +15,17 @@ import torch
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
-from attnproof.symbolic.scalars import is_truth, number_of
+from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
 from attnproof.verdict_line import Condition, Kind
 
+from ... import aten
 from ..angles import Angles
 
 __all__ = [
-    "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant", "noted",
-    "notes", "noting", "numeric", "opaque", "reads", "sized", "whole",
+    "KINDS", "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant",
+    "entrywise", "length_of", "moves", "noted", "notes", "noting", "numeric", "opaque", "reads",
+    "sized", "whole",
 ]  # fmt: skip
 
 # Whole numbers that wrap round at lengths and positions that people use.
@@ -123,19 +126,23 @@ class Pair:
 Reading = Callable[..., Any]
 R = TypeVar("R", bound=Reading)
 READINGS: dict[str, Reading] = {}
+KINDS: dict[str, aten.Kind] = {}
 
 
-def reads(*names: str) -> Callable[[R], R]:
+def reads(*names: str, kind: aten.Kind = "rows") -> Callable[[R], R]:
     """Register the reading of operations by name, such as ``aten.add.Tensor``."""
 
     def wrap(reading: R) -> R:
         for name in names:
             if name in READINGS:
                 raise ValueError(f"{name} has two readings")
-            READINGS[name] = reading
+            READINGS[name], KINDS[name] = reading, kind
         return reading
 
     return wrap
+
+
+entrywise, moves = partial(reads, kind="entrywise"), partial(reads, kind="moves")
 
 
 def constant(value: Any) -> Array:
@@ -207,6 +214,11 @@ def sized(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unread(f"an axis length of type {type(value).__name__}")
     return value
+
+
+def length_of(a: Array) -> Any:
+    """Arithmetic on lengths as one: an integer or a term in its normal form."""
+    return sized(Array(integer(a.term)))
 
 
 def whole(value: Any, what: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
@@ -17,14 +18,14 @@ from .reading import (
     Unread,
     assume,
     constant,
+    moves,
     notes,
     numeric,
     opaque,
-    reads,
     sized,
 )
 
-__all__ = ["axis_of", "expanded", "reshaped", "viewed"]
+__all__ = ["axis_of", "by_parts", "each_part", "reshaped", "unsqueeze", "viewed"]
 
 
 def axis_of(axis: int, ndim: int) -> int:
@@ -32,12 +33,25 @@ def axis_of(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def each_part(x: Any, rule: Any) -> Any:
+def each_part(x: Any, rule: Callable[[Array], Array]) -> Any:
     """The same rule for both parts of complex numbers."""
     return Pair(rule(x.real), rule(x.imaginary)) if isinstance(x, Pair) else rule(constant(x))
 
 
-@reads(
+def by_parts(*names: str) -> Callable[[Callable[..., Array]], Callable[..., Any]]:
+    """Register a reading that moves entries, done to both parts of complex numbers alike."""
+
+    def wrap(rule: Callable[..., Array]) -> Callable[..., Any]:
+        @wraps(rule)
+        def reading(x: Any, *args: Any, **keywords: Any) -> Any:
+            return each_part(x, lambda a: rule(a, *args, **keywords))
+
+        return moves(*names)(reading)
+
+    return wrap
+
+
+@moves(
     "aten.clone.default", "aten.alias.default", "aten.detach.default", "aten.contiguous.default",
     "aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.dropout.default",
     "aten.resolve_conj.default", "aten.detach_.default",  # detached in place: no number is another
@@ -49,7 +63,7 @@ def same(x: Any, p: Any = 0.0, train: Any = False, **_: Any) -> Any:
     return x
 
 
-@reads("aten.native_dropout.default")
+@moves("aten.native_dropout.default")
 def same_and_kept(x: Any, p: float, train: Any) -> list[Any]:
     """Dropout in evaluation; which entries it keeps is not read."""
     if train is not False and p:
@@ -57,7 +71,7 @@ def same_and_kept(x: Any, p: float, train: Any) -> list[Any]:
     return [x, None]
 
 
-@reads("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
+@moves("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
 def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **__: Any) -> Any:
     """The same numbers in another dtype; ``source`` is the dtype they had."""
     if not isinstance(dtype, torch.dtype) or isinstance(x, Pair) or dtype == source:
@@ -81,38 +95,39 @@ def _cut(dtype: torch.dtype) -> str:
     return "trunc" if dtype == torch.int64 else f"trunc_{str(dtype).removeprefix('torch.')}"
 
 
-@reads("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
-def reshaped(x: Any, shape: Sequence[Any]) -> Any:
+@by_parts("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
+def reshaped(a: Array, shape: Sequence[Any]) -> Array:
     """The same entries in row-major order under other axis lengths."""
     lengths = [sized(n) for n in shape]
-    return each_part(x, lambda a: _reshaped(a, lengths))
-
-
-@reads("aten.view_as.default", "aten.reshape_as.default")
-def reshaped_as(x: Any, other: Any) -> Any:
-    """The same entries in row-major order under the axis lengths of another array."""
-    return each_part(x, lambda a: _reshaped(a, list(other.axes)))
-
-
-@reads("aten.unflatten.int")
-def unflattened(x: Any, axis: int, sizes: Sequence[Any]) -> Any:
-    """One axis as several neighbouring ones."""
-    lengths = [sized(n) for n in sizes]
-
-    def rule(a: Array) -> Array:
-        k = axis_of(axis, a.ndim)
-        return _reshaped(a, [*a.axes[:k], *lengths, *a.axes[k + 1 :]])
-
-    return each_part(x, rule)
-
-
-def _reshaped(a: Array, lengths: list[Any]) -> Array:
     if any(isinstance(n, int) and n == -1 for n in lengths):
         lengths = _with_rest(a, lengths)
     try:
         return xp.reshape(a, tuple(lengths))
     except AxisMismatch as error:
         raise Unread(f"a view: {error}") from None
+
+
+@by_parts("aten.view_as.default", "aten.reshape_as.default")
+def reshaped_as(a: Array, other: Any) -> Any:
+    """The same entries in row-major order under the axis lengths of another array."""
+    return reshaped(a, other.axes)
+
+
+@by_parts("aten.unflatten.int")
+def unflattened(a: Array, axis: int, sizes: Sequence[Any]) -> Any:
+    """One axis as several neighbouring ones."""
+    k = axis_of(axis, a.ndim)
+    return reshaped(a, [*a.axes[:k], *sizes, *a.axes[k + 1 :]])
+
+
+@by_parts("aten.flatten.using_ints")
+def flatten(a: Array, start: int = 0, end: int = -1) -> Any:
+    """Neighbouring axes as one."""
+    first, last = axis_of(start, a.ndim), axis_of(end, a.ndim)
+    total: Any = 1
+    for n in a.axes[first : last + 1]:
+        total = total * as_array(n)
+    return reshaped(a, [*a.axes[:first], total, *a.axes[last + 1 :]])
 
 
 def _with_rest(a: Array, lengths: list[Any]) -> list[Any]:
@@ -146,96 +161,66 @@ def viewed(a: Array, order: Sequence[int | None]) -> Array:
     return found
 
 
-@reads("aten.permute.default")
-def permute(x: Any, order: Sequence[int]) -> Any:
+@by_parts("aten.permute.default")
+def permute(a: Array, order: Sequence[int]) -> Array:
     """The axes in another order."""
-    return each_part(x, lambda a: viewed(a, [axis_of(k, a.ndim) for k in order]))
+    return viewed(a, [axis_of(k, a.ndim) for k in order])
 
 
-@reads("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
-def transpose(x: Any, first: int, second: int) -> Any:
+@by_parts("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
+def transpose(a: Array, first: int, second: int) -> Array:
     """Two axes exchanged."""
-    order = list(range(x.ndim))
-    i, j = axis_of(first, x.ndim), axis_of(second, x.ndim)
+    order = list(range(a.ndim))
+    i, j = axis_of(first, a.ndim), axis_of(second, a.ndim)
     order[i], order[j] = j, i
-    return permute(x, order)
+    return viewed(a, order)
 
 
-@reads("aten.mT.default")
-def last_exchanged(x: Any) -> Any:
+@by_parts("aten.mT.default")
+def last_exchanged(a: Array) -> Any:
     """The last two axes exchanged."""
-    return transpose(x, -2, -1)
+    return transpose(a, -2, -1)
 
 
-@reads("aten.t.default", "aten.numpy_T.default")
-def transposed(x: Any) -> Any:
+@by_parts("aten.t.default", "aten.numpy_T.default")
+def transposed(a: Array) -> Any:
     """A matrix transposed; a vector stays."""
-    return transpose(x, 0, 1) if x.ndim == 2 else x
+    return transpose(a, 0, 1) if a.ndim == 2 else a
 
 
-@reads("aten.movedim.int")
-def moved(x: Any, source: int, destination: int) -> Any:
+@by_parts("aten.movedim.int")
+def moved(a: Array, source: int, destination: int) -> Array:
     """One axis moved."""
-    return each_part(x, lambda a: xp.moveaxis(a, source, destination))
+    return xp.moveaxis(a, source, destination)
 
 
-@reads("aten.unsqueeze.default")
-def unsqueeze(x: Any, axis: int) -> Any:
+@by_parts("aten.unsqueeze.default")
+def unsqueeze(a: Array, axis: int) -> Array:
     """A new axis of length 1."""
-    def rule(a: Array) -> Array:
-        order: list[int | None] = [*range(a.ndim)]
-        order.insert(axis % (a.ndim + 1), None)
-        return viewed(a, order)
-
-    return each_part(x, rule)
+    order: list[int | None] = [*range(a.ndim)]
+    order.insert(axis % (a.ndim + 1), None)
+    return viewed(a, order)
 
 
-@reads("aten.squeeze.dim", "aten.squeeze.dims")
-def squeeze(x: Any, axes: Any) -> Any:
-    """Without these axes, where they have length 1."""
-    wanted = [axes] if isinstance(axes, int) else list(axes)
-    return each_part(x, lambda a: _squeezed(a, {axis_of(k, a.ndim) for k in wanted}))
-
-
-@reads("aten.squeeze.default")
-def squeeze_all(x: Any) -> Any:
-    """Without any axis of length 1."""
-    return each_part(x, lambda a: _squeezed(a, set(range(a.ndim))))
-
-
-def _squeezed(a: Array, axes: set[int]) -> Array:
-    key = tuple(0 if k in axes and n is ONE else slice(None) for k, n in enumerate(a.axes))
+@by_parts("aten.squeeze.dim", "aten.squeeze.dims", "aten.squeeze.default")
+def squeeze(a: Array, axes: Any = None) -> Array:
+    """Without these axes, or without any, where they have length 1."""
+    told = range(a.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    wanted = {axis_of(k, a.ndim) for k in told}
+    key = tuple(0 if k in wanted and n is ONE else slice(None) for k, n in enumerate(a.axes))
     return a[key] if a.ndim else a
 
 
-@reads("aten.expand_as.default")
-def expanded_as(x: Any, other: Any) -> Any:
+@by_parts("aten.expand_as.default")
+def expanded_as(a: Array, other: Any) -> Any:
     """Repeated along new axes and along axes of length 1, to the lengths of another array."""
-    return each_part(x, lambda a: _expanded(a, list(other.axes)))
+    return expanded(a, other.axes)
 
 
-@reads("aten.expand.default", "aten.broadcast_to.default")
-def expanded(x: Any, shape: Sequence[Any], **_: Any) -> Any:
+@by_parts("aten.expand.default", "aten.broadcast_to.default")
+def expanded(a: Array, shape: Sequence[Any], **_: Any) -> Array:
     """Repeated along new axes and along axes of length 1; −1 keeps a length."""
-    return each_part(x, lambda a: _expanded(a, [sized(n) for n in shape]))
-
-
-def _expanded(a: Array, lengths: list[Any]) -> Array:
-    offset = len(lengths) - a.ndim
-    kept = [
-        a.axes[k - offset] if isinstance(n, int) and n == -1 else n for k, n in enumerate(lengths)
-    ]
+    offset = len(shape) - a.ndim
+    kept = [a.axes[k - offset] if isinstance(n, int) and n == -1 else n
+            for k, n in enumerate(map(sized, shape))]  # fmt: skip
     return xp.broadcast_to(a, tuple(kept))
-
-
-@reads("aten.flatten.using_ints")
-def flatten(x: Any, start: int = 0, end: int = -1) -> Any:
-    """Neighbouring axes as one."""
-    return each_part(x, lambda a: _flattened(a, axis_of(start, a.ndim), axis_of(end, a.ndim)))
-
-
-def _flattened(a: Array, start: int, end: int) -> Array:
-    total: Any = 1
-    for n in a.axes[start : end + 1]:
-        total = total * as_array(n)
-    return _reshaped(a, [*a.axes[:start], sized(as_array(total)), *a.axes[end + 1 :]])

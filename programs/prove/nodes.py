@@ -1,8 +1,11 @@
-"""Graphs inside a graph: what flex_attention does to each score, and which keys it shows.
+"""What is read off the nodes of a graph: those that are needed, graphs inside it, and masks.
 
 ``flex_attention`` has a graph for a score and one for the mask.  Both are written for one score, at
 one row of the batch, head, query and key; read on arrays of all of them they are the same, for
 everything in them is a number.
+
+−10⁹ that is added to a number before a relu is −10⁹.  In the scores of a softmax it is meant for
+−∞, and is that as long as no score comes near it.
 """
 
 from __future__ import annotations
@@ -11,18 +14,20 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from .operations import READINGS, Unread
+from .operations import KINDS, READINGS, Unread
 
-__all__ = ["arguments", "inner_graph", "is_silent", "live", "name_of", "nodes_of", "unread_of"]
+__all__ = ["arguments", "inner_graph", "is_silent", "leaves", "live", "masking_nodes", "name_of",
+           "nodes_of", "unread_of"]  # fmt: skip
+
 
 FLEX = "flex_attention"
 BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
 # What is done to one number is done to all of an array; of the rest these are read inside.
-ELEMENTWISE = "operations.elementwise"
 ALIKE = (
     "aten.index.Tensor", "aten.full.default", "aten.scalar_tensor.default", "aten.clone.default",
     "aten._to_copy.default", "aten.lift_fresh_copy.default", "aten.to.dtype",
@@ -57,16 +62,18 @@ def live(graph: Graph, results: Sequence[Node] = ()) -> tuple[Node, ...]:
         node = open_.pop()
         if node not in wanted:
             wanted.add(node)
-            open_ += _nodes_in([arguments(node), list(node.kwargs.values())])
+            given = leaves([arguments(node), list(node.kwargs.values())])
+            open_ += [one for one in given if isinstance(one, Node)]
     return tuple(node for node in graph.nodes if node in wanted)
 
 
-def _nodes_in(given: Any) -> Iterator[Node]:
-    if isinstance(given, Node):
-        yield given
-    elif isinstance(given, list | tuple):
+def leaves(given: Any) -> Iterator[Any]:
+    """What stands in lists of lists."""
+    if isinstance(given, list | tuple):
         for one in given:
-            yield from _nodes_in(one)
+            yield from leaves(one)
+    else:
+        yield given
 
 
 def inner_graph(node: Node) -> Graph:
@@ -86,8 +93,7 @@ def inner_graph(node: Node) -> Graph:
 
 def _is_of_one_score(node: Node) -> bool:
     value, name = node.meta.get("val"), str(node.target)
-    reading = READINGS.get(name)
-    alike = name in ALIKE or (reading is not None and reading.__module__.endswith(ELEMENTWISE))
+    alike = name in ALIKE or KINDS.get(name) == "entrywise"
     return alike and isinstance(value, Tensor) and value.ndim == 0
 
 
@@ -122,3 +128,63 @@ def unread_of(nodes: Sequence[Node]) -> tuple[str, ...]:
         and not is_silent(node) and name_of(node) not in READINGS
     }  # fmt: skip
     return tuple(found)
+
+
+# Where what is in the scores of a softmax ends, by the place among the arguments.
+ENDS: dict[str, tuple[int | str, ...]] = {
+    "aten.softmax.int": (0,), "aten._softmax.default": (0,), "aten._safe_softmax.default": (0,),
+    "aten.exp.default": (0,), "aten.amax.default": (0,), "aten.max.dim": (0,),
+    "aten.scaled_dot_product_attention.default": (3, "attn_mask"),
+}  # fmt: skip
+# What carries a score on as it is; by moves, sums and choices −∞ stays −∞.
+CARRIES: dict[str, tuple[int | str, ...]] = {
+    "aten.add.Tensor": (0, 1, "other"), "aten.add.Scalar": (0, 1), "aten.sub.Tensor": (0,),
+    "aten.where.self": (1, 2), "aten.where.ScalarOther": (1, 2), "aten.where.ScalarSelf": (1, 2),
+    "aten.where.Scalar": (1, 2), "aten.masked_fill.Scalar": (0, 2),
+    "aten.masked_fill.Tensor": (0, 2), "aten._to_copy.default": (0,), "aten.to.dtype": (0,),
+}  # fmt: skip
+GATED = "aten.mul.Tensor"  # with truth values: −∞ where they hold, 0 elsewhere
+
+
+def masking_nodes(nodes: Sequence[Node], *, masks: bool = False) -> frozenset[Node]:
+    """The nodes whose values go into the scores of a softmax alone.
+
+    ``masks``: the graph makes a mask, and what it gives is added to scores.
+    """
+    found: set[Node] = set()
+    here = set(nodes)
+    for node in reversed(nodes):
+        users = [user for user in node.users if user in here]
+        if users and all(_passes(node, user, found, masks=masks) for user in users):
+            found.add(node)
+    return frozenset(found)
+
+
+def _passes(node: Node, user: Node, found: set[Node], *, masks: bool) -> bool:
+    """Whether a user takes a value as a score, and gives none of it to anything else."""
+    if user.op == "output":
+        return masks
+    name = str(user.target)
+    places = _places(node, user)
+    if name in ENDS:
+        return places <= set(ENDS[name])
+    if user not in found:
+        return False
+    if user.target is operator.getitem:
+        return True
+    if name in CARRIES:
+        return places <= set(CARRIES[name])
+    if name == GATED:
+        return any(_is_truth(one) for one in user.args if one is not node)
+    return KINDS.get(name) == "moves"
+
+
+def _places(node: Node, user: Node) -> set[int | str]:
+    """The arguments of a user in which a value stands."""
+    given: list[tuple[int | str, Any]] = [*enumerate(user.args), *user.kwargs.items()]
+    return {place for place, told in given if any(one is node for one in leaves(told))}
+
+
+def _is_truth(given: Any) -> bool:
+    value = given.meta.get("val") if isinstance(given, Node) else None
+    return isinstance(value, Tensor) and value.dtype == torch.bool

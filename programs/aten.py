@@ -1,0 +1,395 @@
+"""The table of ATen: what an operation is, in terms of the primitives that a method provides.
+
+A row is a function whose first argument is the namespace ``xp`` of a method: of terms in
+:mod:`.prove`, of residues in :mod:`.exact`.  ``xp.number(a)`` is an argument as an array of the
+method, with ``+ - * / **`` and ``[...]`` as in the array API; what differs between methods (the
+lengths of axes, what hides a key, which numbers are known) are functions of ``xp``.
+
+An operation that only puts entries in other places has no row: on terms it is index arithmetic, and
+on residues it is the operation of torch itself, done to each array of residues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal, TypeVar
+
+__all__ = ["ROWS", "Kind", "Row", "row"]
+
+Kind = Literal["entrywise", "moves", "rows"]
+"""Each entry by itself; entries that are put elsewhere, or written down; what is neither."""
+R = TypeVar("R", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Row:
+    """What an operation is, as a function of ``xp`` and its arguments, and of what kind.
+
+    ``summed``: the argument over whose last axis each entry is a sum: the cost of an entry.
+    """
+
+    kind: Kind
+    function: Callable[..., Any]
+    summed: int | None = None
+
+    def of(self, xp: Any) -> Callable[..., Any]:
+        """The operation for one method, as a function of its arguments alone."""
+        return lambda *args, **keywords: self.function(xp, *args, **keywords)
+
+
+ROWS: dict[str, Row] = {}
+
+
+def row(kind: Kind, *overloads: str, summed: int | None = None) -> Callable[[R], R]:
+    """Register what overloads of ATen are, by names such as ``aten.add.Tensor``."""
+
+    def wrap(function: R) -> R:
+        for name in overloads:
+            if name in ROWS:
+                raise ValueError(f"{name} has two rows")
+            ROWS[name] = Row(kind, function, summed)
+        return function
+
+    return wrap
+
+
+# entry by entry
+
+
+@row("entrywise", "aten.add.Tensor", "aten.add.Scalar")
+def add(xp: Any, a: Any, b: Any, *, alpha: Any = 1) -> Any:
+    """a + alpha·b; of truth values, whether one holds."""
+    return xp.add(a, b if alpha == 1 else xp.number(b) * xp.number(alpha))
+
+
+@row("entrywise", "aten.sub.Tensor", "aten.sub.Scalar")
+def subtract(xp: Any, a: Any, b: Any, *, alpha: Any = 1) -> Any:
+    """a − alpha·b."""
+    return xp.number(a) - (xp.number(b) if alpha == 1 else xp.number(b) * xp.number(alpha))
+
+
+@row("entrywise", "aten.rsub.Scalar", "aten.rsub.Tensor")
+def subtract_from(xp: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
+    """b − alpha·a."""
+    return subtract(xp, b, a, alpha=alpha)
+
+
+@row("entrywise", "aten.mul.Tensor", "aten.mul.Scalar")
+def multiply(xp: Any, a: Any, b: Any) -> Any:
+    """a·b; of truth values, whether both hold."""
+    return xp.multiply(a, b)
+
+
+@row("rows", "aten.outer.default")
+def outer(xp: Any, a: Any, b: Any) -> Any:
+    """a_i·b_j; of truth values, whether both hold."""
+    x, y = xp.alike((a, b))
+    return xp.multiply(x[:, None], y[None, :])
+
+
+@row("entrywise", "aten.div.Tensor", "aten.div.Scalar", "aten.div.Tensor_mode",
+     "aten.div.Scalar_mode")  # fmt: skip
+def divide(xp: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
+    """a/b, or ⌊a/b⌋."""
+    if rounding_mode is not None:
+        return xp.whole_quotient(a, b, rounding_mode)
+    return xp.number(a) / xp.number(b)
+
+
+@row("entrywise", "aten.floor_divide.default")
+def floor_divide(xp: Any, a: Any, b: Any) -> Any:
+    """⌊a/b⌋."""
+    return xp.whole_quotient(a, b, "floor")
+
+
+@row("entrywise", "aten.neg.default")
+def negative(xp: Any, x: Any) -> Any:
+    """−x."""
+    return -xp.number(x)
+
+
+@row("entrywise", "aten.reciprocal.default")
+def reciprocal(xp: Any, x: Any) -> Any:
+    """1/x."""
+    return 1 / xp.number(x)
+
+
+@row("entrywise", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.pow.Tensor_Tensor")
+def power(xp: Any, a: Any, b: Any) -> Any:
+    """a to the power b: integers, ±1/2, and what else the numbers of a method have."""
+    exponent = xp.literal(b)
+    if isinstance(exponent, int | float) and float(exponent).is_integer():
+        return xp.number(a) ** int(exponent)
+    return xp.power(a, b)
+
+
+@row("entrywise", "aten.exp.default")
+def exp(xp: Any, x: Any) -> Any:
+    """exp(x)."""
+    return xp.exp(xp.number(x))
+
+
+@row("entrywise", "aten.cos.default")
+def cos(xp: Any, x: Any) -> Any:
+    """cos(x)."""
+    return xp.cos(xp.number(x))
+
+
+@row("entrywise", "aten.sin.default")
+def sin(xp: Any, x: Any) -> Any:
+    """sin(x)."""
+    return xp.sin(xp.number(x))
+
+
+@row("entrywise", "aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf",
+     "aten.where.Scalar")  # fmt: skip
+def where(xp: Any, condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, b elsewhere."""
+    return xp.where(condition, *xp.alike((a, b)))
+
+
+@row("entrywise", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(xp: Any, x: Any, condition: Any, value: Any) -> Any:
+    """The value where the condition holds, x elsewhere."""
+    return where(xp, condition, value, x)
+
+
+# complex numbers: pairs of a real and an imaginary part
+
+
+@row("rows", "aten.complex.default")
+def joined(xp: Any, real: Any, imaginary: Any) -> Any:
+    """real + i·imaginary."""
+    return xp.pair(xp.number(real), xp.number(imaginary))
+
+
+@row("rows", "aten.view_as_complex.default")
+def as_complex(xp: Any, x: Any) -> Any:
+    """The last axis, of length 2, as real and imaginary part."""
+    a = xp.number(x)
+    return xp.pair(a[..., 0], a[..., 1])
+
+
+@row("rows", "aten.view_as_real.default")
+def as_real(xp: Any, x: Any) -> Any:
+    """Real and imaginary part along a new last axis."""
+    return xp.stack(xp.parts(x), axis=-1)
+
+
+@row("rows", "aten.polar.default")
+def polar(xp: Any, length: Any, angle: Any) -> Any:
+    """length·(cos angle + i·sin angle)."""
+    r, a = xp.number(length), xp.number(angle)
+    return xp.pair(r * xp.cos(a), r * xp.sin(a))
+
+
+@row("rows", "aten.real.default")
+def real_part(xp: Any, x: Any) -> Any:
+    """The real part."""
+    return xp.parts(x)[0] if xp.is_complex(x) else x
+
+
+@row("rows", "aten.imag.default")
+def imaginary_part(xp: Any, x: Any) -> Any:
+    """The imaginary part."""
+    return xp.parts(x)[1]
+
+
+@row("rows", "aten.conj.default", "aten._conj.default")
+def conjugate(xp: Any, x: Any) -> Any:
+    """The conjugate; real numbers are their own."""
+    if not xp.is_complex(x):
+        return x
+    real, imaginary = xp.parts(x)
+    return xp.pair(real, -imaginary)
+
+
+# over axes
+
+
+@row("rows", "aten.sum.default", "aten.sum.dim_IntList")
+def total(xp: Any, x: Any, axes: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """The sum over axes."""
+    a = xp.number(x)
+    return xp.sum(a, axis=xp.axes(a, axes), keepdims=keepdim)
+
+
+@row("rows", "aten.mean.default", "aten.mean.dim")
+def mean(xp: Any, x: Any, axes: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    """The mean over axes."""
+    a = xp.number(x)
+    return xp.mean(a, axis=xp.axes(a, axes), keepdims=keepdim)
+
+
+@row("rows", "aten.var.correction", "aten.var.dim")
+def variance(
+    xp: Any, x: Any, axes: Any = None, *given: Any, correction: Any = 1, keepdim: bool = False
+) -> Any:  # fmt: skip
+    """Σ (x − mean)² / (n − correction)."""
+    return variance_and_mean(xp, x, axes, *given, correction=correction, keepdim=keepdim)[0]
+
+
+@row("rows", "aten.var_mean.correction")
+def variance_and_mean(
+    xp: Any, x: Any, axes: Any = None, *given: Any, correction: Any = 1, keepdim: bool = False
+) -> list[Any]:  # fmt: skip
+    """The variance, and the mean; of older overloads the place has ``unbiased`` and ``keepdim``."""
+    if given:
+        correction = 1 if given[0] else 0
+        keepdim = bool(given[1]) if len(given) > 1 else keepdim
+    a = xp.number(x)
+    over = xp.axes(a, axes)
+    away = a - xp.mean(a, axis=over, keepdims=True)
+    count = xp.count(a, over) - int(1 if correction is None else correction)
+    spread = xp.sum(away**2, axis=over, keepdims=keepdim) / count
+    return [spread, xp.mean(a, axis=over, keepdims=keepdim)]
+
+
+@row("rows", "aten.std.correction")
+def deviation(
+    xp: Any, x: Any, axes: Any = None, *, correction: Any = 1, keepdim: bool = False
+) -> Any:
+    """√(Σ (x − mean)² / (n − correction))."""
+    return xp.sqrt(variance(xp, x, axes, correction=correction, keepdim=keepdim))
+
+
+@row("rows", "aten.linalg_vector_norm.default")
+def length(
+    xp: Any, x: Any, order: Any = 2, axes: Any = None, keepdim: bool = False, **_: Any
+) -> Any:
+    """√Σ x² over axes."""
+    if order != 2:
+        raise xp.Refused(f"a norm of order {order}")
+    return xp.sqrt(total(xp, xp.number(x) ** 2, axes, keepdim))
+
+
+@row("rows", "aten.cumsum.default")
+def cumulative(xp: Any, x: Any, axis: int, **_: Any) -> Any:
+    """Σ of the entries up to each place of an axis."""
+    return xp.cumulative_sum(xp.number(x), axis=axis)
+
+
+@row("rows", "aten.logsumexp.default")
+def logsumexp(xp: Any, x: Any, axes: Any, keepdim: bool = False) -> Any:
+    """log Σ exp(x)."""
+    return xp.log(total(xp, xp.exp(xp.number(x)), axes, keepdim))
+
+
+@row("rows", "aten.log_softmax.int", "aten._log_softmax.default")
+def log_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
+    """x_j − log Σ_k exp(x_k)."""
+    return xp.number(x) - logsumexp(xp, x, (axis,), True)
+
+
+@row("rows", "aten.softmax.int", "aten._softmax.default")
+def softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
+    """exp(x_j) / Σ_k exp(x_k) along an axis; a row of nothing but −∞ is not defined."""
+    return xp.softmax(x, axis, every_row_sees=True)
+
+
+@row("rows", "aten._safe_softmax.default")
+def safe_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
+    """exp(x_j) / Σ_k exp(x_k) along an axis; a row of nothing but −∞ gives zeros."""
+    return xp.softmax(x, axis)
+
+
+@row("rows", "aten.layer_norm.default")
+def layer_norm(
+    xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, bias: Any = None,
+    eps: float = 1e-5, *_: Any,
+) -> Any:  # fmt: skip
+    """(x − mean)/√(variance + ε)·weight + bias over the last axis."""
+    if len(shape) != 1:
+        raise xp.Refused("a norm over several axes")
+    a = xp.number(x)
+    last = xp.axes(a, -1)
+    away = a - xp.mean(a, axis=last, keepdims=True)
+    spread = xp.mean(away**2, axis=last, keepdims=True)
+    found = away / xp.sqrt(spread + xp.number(eps))
+    found = found if weight is None else found * xp.number(weight)
+    return found if bias is None else found + xp.number(bias)
+
+
+@row("rows", "aten.native_layer_norm.default")
+def native_layer_norm(
+    xp: Any, x: Any, shape: Sequence[Any], weight: Any, bias: Any, eps: float
+) -> list[Any]:
+    """The norm; the mean and the deviation that it also gives are not read."""
+    return [layer_norm(xp, x, shape, weight, bias, eps), None, None]
+
+
+@row("rows", "aten.rms_norm.default")
+def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any = None) -> Any:
+    """x/√(mean x² + ε)·weight over the last axis; ε is the dtype's where none is given."""
+    if len(shape) != 1:
+        raise xp.Refused("a norm over several axes")
+    a = xp.number(x)
+    least = xp.number(2.0**-23 if eps is None else eps)
+    found = a / xp.sqrt(xp.mean(a**2, axis=xp.axes(a, -1), keepdims=True) + least)
+    return found if weight is None else found * xp.number(weight)
+
+
+# products of matrices, and attention
+
+
+@row("rows", "aten.matmul.default", "aten.mm.default", "aten.bmm.default",
+     "aten.mv.default", "aten.dot.default", summed=0)  # fmt: skip
+def product(xp: Any, a: Any, b: Any) -> Any:
+    """A·B; axes before the last two are broadcast."""
+    return xp.matmul(xp.number(a), xp.number(b))
+
+
+@row("rows", "aten.linear.default", summed=0)
+def linear(xp: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+    """x·Wᵀ + b."""
+    found = xp.matmul(xp.number(x), xp.number(weight).mT)
+    return found if bias is None else found + xp.number(bias)
+
+
+@row("rows", "aten.addmm.default", "aten.baddbmm.default", summed=1)
+def added_product(xp: Any, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·C + alpha·A·B; what is times 0 is not looked at, as torch has it."""
+    made = xp.number(0) if alpha == 0 else product(xp, a, b) * xp.number(alpha)
+    return made if beta == 0 else xp.number(c) * xp.number(beta) + made
+
+
+@row("rows", "aten.convolution.default")
+def pointwise(
+    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, out: Any, groups: int,
+) -> Any:  # fmt: skip
+    """Σ_c W_oc x_c + b_o at every place: a convolution whose kernel is one place wide."""
+    a, w = xp.number(x), xp.number(weight)
+    steps = {int(n) for n in (*stride, *dilation)}
+    if xp.longer_than_one(w, range(2, w.ndim)):
+        raise xp.Refused("a convolution wider than one place")
+    if transposed or groups != 1 or steps != {1} or any((*padding, *out)):
+        raise xp.Refused("a convolution in groups, with steps, or with padding")
+    matrix = w[(slice(None), slice(None), *(0,) * (w.ndim - 2))]
+    return xp.moveaxis(linear(xp, xp.moveaxis(a, 1, a.ndim - 1), matrix, bias), a.ndim - 1, 1)
+
+
+@row("rows", "aten.scaled_dot_product_attention.default")
+def scaled_dot_product_attention(
+    xp: Any, query: Any, key: Any, value: Any, mask: Any = None, dropout: float = 0.0,
+    is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """softmax(scale·Q Kᵀ + mask)·V; a query that sees no key reads zeros.
+
+    ``is_causal`` hides keys after the query counted from the first of both; with ``enable_gqa``
+    each key head stands for a group of query heads.
+    """
+    if dropout:
+        raise xp.Refused(f"attention with dropout {dropout}")
+    q, k, v = xp.number(query), xp.number(key), xp.number(value)
+    if enable_gqa:
+        k, v = xp.of_heads(q, k), xp.of_heads(q, v)
+    scores = xp.matmul(q, k.mT)
+    scores = xp.over_root_of_width(scores, q) if scale is None else scores * xp.number(scale)
+    if is_causal:
+        scores = xp.where(xp.not_after(scores), scores, -inf)
+    if mask is not None:
+        scores = xp.masked(scores, mask)
+    return xp.matmul(xp.softmax(scores, -1), v)

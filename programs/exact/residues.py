@@ -1,0 +1,449 @@
+"""The primitives of the table of operations (:mod:`..aten`) on what a tensor carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...numeric.residues.residue import CONSTANT, Degree, common
+from .session import Field, NoMeaning, Number, Pair, Session, TooDeep, either
+
+__all__ = ["KnownAlone", "Residues", "Value", "axes_of", "is_number", "shape_of"]
+
+MOST_TERMS = 6
+
+
+class KnownAlone(Exception):
+    """All that goes in are known numbers: what torch computes of them is what it is."""
+
+
+def is_number(x: Any) -> bool:
+    """Whether this is known: a number of Python, a plain tensor, or a payload of numbers."""
+    return not isinstance(x, (Field, Pair)) and isinstance(x, (Number, Tensor, int, float))
+
+
+def _number(x: Any) -> Number:
+    """A plain tensor, or a number of Python, as whole multiples."""
+    if isinstance(x, Number):
+        return x
+    t = torch.as_tensor(x)
+    if t.is_floating_point():
+        value = t.double()
+        return Number(((torch.ones_like(value, dtype=torch.int64), value),))
+    return Number(((t.long(), torch.ones(t.shape, dtype=torch.float64)),))
+
+
+def _spread(terms: Sequence[tuple[Tensor, Tensor]]) -> Number:
+    """The number of these terms, all in their common shape."""
+    shape = common(*(tuple(part.shape) for term in terms for part in term))
+    return Number(tuple((n.expand(shape), f.expand(shape)) for n, f in terms))
+
+
+def _is_complex(x: Any) -> bool:
+    return isinstance(x, (Pair, complex)) or (isinstance(x, Tensor) and x.is_complex())
+
+
+class Value:
+    """What is carried, with the operators of an array."""
+
+    def __init__(self, session: Session, carried: Any) -> None:
+        self.session, self.carried = session, carried
+
+    def _with(self, found: Any) -> Value:
+        return Value(self.session, found)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axis lengths."""
+        return tuple(shape_of(self.carried))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def parts(self) -> tuple[Value, Value]:
+        """The real and the imaginary part, as residues."""
+        pair = self.session.pair(self.carried)
+        return self._with(pair.real), self._with(pair.imag)
+
+    @property
+    def field(self) -> Field:
+        """What is carried, as residues."""
+        return self.session.field(self.carried)
+
+    def moved(self, how: Callable[[Tensor], Tensor]) -> Value:
+        """The same entries in other places."""
+        carried = self.carried
+        return self._with((_number(carried) if isinstance(carried, Tensor) else carried).moved(how))
+
+    @property
+    def mT(self) -> Value:
+        """The last two axes exchanged."""
+        return self.moved(lambda v: v.mT)
+
+    def __getitem__(self, key: Any) -> Value:
+        return self.moved(lambda v: v[key])
+
+    def _levels(
+        self, other: Any, how: Callable[[int, Tensor, Tensor], Tensor],
+        degree: Callable[[Degree, Degree], Degree],
+    ) -> Value:  # fmt: skip
+        """What is done to the residues of both at each level."""
+        a, b = self.field, self.session.field(plain(other))
+        levels = tuple(
+            None if x is None or y is None else how(level, x, y)
+            for level, (x, y) in enumerate(zip(a.levels, b.levels, strict=True))
+        )
+        known = None if a.degree is None or b.degree is None else degree(a.degree, b.degree)
+        return self._with(Field(levels, known))
+
+    def __add__(self, other: Any) -> Value:
+        """The sum; that of numbers stays one as long as it has few terms."""
+        a, b = self.carried, plain(other)
+        if is_number(a) and is_number(b):
+            x, y = _number(a), _number(b)
+            if len(x.terms) == len(y.terms) == 1:
+                (n, f), (m, g) = x.terms[0], y.terms[0]
+                if bool((f == g).all()):
+                    return self._with(Number(((n + m, f + 0 * g),)))
+            if len(x.terms) + len(y.terms) <= MOST_TERMS:
+                return self._with(_spread((*x.terms, *y.terms)))
+        if isinstance(a, Pair) or isinstance(b, Pair):
+            (r, i), (s, j) = self.parts, self._with(b).parts
+            return self._paired(r + s, i + j)
+        kept = self.session.kept
+        return self._levels(b, lambda level, x, y: kept(level, x + y), Degree.plus)
+
+    def _paired(self, real: Value, imaginary: Value) -> Value:
+        return self._with(Pair(real.field, imaginary.field))
+
+    def __sub__(self, other: Any) -> Value:
+        return self + -self._with(plain(other))
+
+    def __neg__(self) -> Value:
+        return self * -1
+
+    def __mul__(self, other: Any) -> Value:
+        a, b = self.carried, plain(other)
+        if is_number(a) and is_number(b):
+            x, y = _number(a), _number(b)
+            if len(x.terms) * len(y.terms) <= MOST_TERMS:
+                return self._with(_spread([(n * m, f * g) for n, f in x.terms for m, g in y.terms]))
+        if _is_complex(a) or _is_complex(b):
+            (r, i), (s, j) = self.parts, self._with(b).parts
+            return self._paired(r * s - i * j, r * j + i * s)
+        fields = self.session.fields
+        return self._levels(b, lambda level, x, y: fields[level].reduced(x * y), Degree.times)
+
+    def inverse(self) -> Value:
+        """1/x; NaN where x is 0."""
+        x = self.field
+        levels: list[Tensor | None] = []
+        for arithmetic, part in zip(self.session.fields, x.levels, strict=True):
+            if part is None:
+                levels.append(None)
+                continue
+            fine = (part != 0) & part.isfinite()
+            found = arithmetic.inverted(torch.where(fine, part, 1.0))
+            levels.append(torch.where(fine, found, torch.nan))
+        return self._with(Field(tuple(levels), None if x.degree is None else x.degree.inverse()))
+
+    def __truediv__(self, other: Any) -> Value:
+        a, b = self.carried, plain(other)
+        if is_number(a) and is_number(b):
+            if isinstance(b, Number):
+                raise KnownAlone
+            divisor = torch.as_tensor(b).double()
+            return self._with(_spread([(n, f / divisor) for n, f in _number(a).terms]))
+        return self * self._with(b).inverse()
+
+    def __rtruediv__(self, other: int) -> Value:
+        if is_number(self.carried):
+            raise KnownAlone
+        found = self.inverse()
+        return found if other == 1 else found * other
+
+    def __pow__(self, exponent: int) -> Value:
+        """A whole power, by squaring; a large one is an unknown function."""
+        if is_number(self.carried):
+            raise KnownAlone
+        if abs(exponent) > 64:
+            return self._with(self.session.unknown_function(f"pow/{exponent}", self.field))
+        if exponent < 0:
+            return self.inverse() ** -exponent
+        ones = self.field.moved(torch.ones_like)
+        result, square = self._with(Field(ones.levels, CONSTANT)), self
+        while exponent:
+            if exponent & 1:
+                result = result * square
+            exponent >>= 1
+            square = square * square if exponent else square
+        return result
+
+    def __matmul__(self, other: Any) -> Value:
+        a, b = self.carried, plain(other)
+        if is_number(a) and is_number(b):
+            x, y = _number(a), _number(b)
+            if x.terms[0][0].shape[-1] == 1 and y.terms[0][0].ndim > 1:
+                return self * self._with(b)
+            raise KnownAlone
+        if isinstance(a, Pair) or isinstance(b, Pair):
+            (r, i), (s, j) = self.parts, self._with(b).parts
+            return self._paired(r @ s - i @ j, r @ j + i @ s)
+        length, fields = max(1, self.shape[-1]), self.session.fields
+
+        def at(level: int, x: Tensor, y: Tensor) -> Tensor:
+            return fields[level].reduced(fields[level].product(x, y)[0])
+
+        return self._levels(b, at, lambda x, y: x.times(y).summed(length))
+
+    def sum(self, axes: Sequence[int], keep: bool) -> Value:
+        """The sum over some axes (all, if none is named)."""
+        if is_number(self.carried):
+            raise KnownAlone
+        if isinstance(self.carried, Pair):
+            return self._paired(*(x.sum(axes, keep) for x in self.parts))
+        x = self.field
+        over = tuple(axes) or tuple(range(x.top.ndim))
+        count = prod(x.top.shape[d] for d in over)
+        levels = tuple(
+            None if part is None
+            else self.session.fields[level].reduced(part.sum(over, keepdim=keep) if over else part)
+            for level, part in enumerate(x.levels)
+        )  # fmt: skip
+        degree = None if x.degree is None else x.degree.summed(max(1, count))
+        return self._with(Field(levels, degree))
+
+
+def plain(x: Any) -> Any:
+    """What a value carries; what is none is itself."""
+    return x.carried if isinstance(x, Value) else x
+
+
+def shape_of(x: Any) -> Sequence[int]:
+    """The axis lengths of a payload or of plain numbers."""
+    if isinstance(x, Number):
+        return x.terms[0][0].shape
+    if isinstance(x, (Field, Pair)):
+        return (x.real if isinstance(x, Pair) else x).top.shape
+    return torch.as_tensor(x).shape
+
+
+def axes_of(dims: Any) -> tuple[int, ...]:
+    """Axes as a tuple; none is all of them."""
+    return (dims,) if isinstance(dims, int) else tuple(dims or ())
+
+
+class Residues:
+    """The namespace of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @staticmethod
+    def Refused(told: str) -> NoMeaning:
+        """What is raised for a use of an operation that has no residues."""
+        return NoMeaning(f"{told} is not read in a finite field")
+
+    def number(self, x: Any) -> Value:
+        """Anything that is carried, or plain."""
+        return x if isinstance(x, Value) else Value(self.session, x)
+
+    def _field(self, x: Any) -> Field:
+        if is_number(plain(x)):
+            raise KnownAlone
+        return self.session.field(plain(x))
+
+    def literal(self, x: Any) -> Any:
+        """A number of Python, also in a tensor without axes; None for what is carried."""
+        if isinstance(x, Tensor) and not x.ndim:
+            x = x.item()
+        return x if isinstance(x, (int, float)) else None
+
+    def add(self, a: Any, b: Any) -> Value:
+        """a + b."""
+        return self.number(a) + self.number(b)
+
+    def multiply(self, a: Any, b: Any) -> Value:
+        """a·b."""
+        return self.number(a) * self.number(b)
+
+    def whole_quotient(self, a: Any, b: Any, rounding: str) -> Value:
+        """Refused: a field has no order."""
+        del rounding
+        if is_number(plain(a)) and is_number(plain(b)):
+            raise KnownAlone
+        raise NoMeaning("torch.floor_divide has no meaning in a finite field")
+
+    def power(self, a: Any, exponent: Any) -> Value:
+        """A power that is no whole one, as an unknown function; of known numbers it is known."""
+        a, told = plain(a), self.literal(exponent)
+        if is_number(a) and is_number(plain(exponent)):
+            raise KnownAlone
+        if told is None:
+            raise NoMeaning(
+                "torch.pow with an exponent that is no number has no meaning in a field"
+            )
+        named = {0.5: "sqrt", -0.5: "rsqrt"}.get(float(told), f"pow/{told}")
+        return self.unknown(named, a)
+
+    def unknown(self, name: str, x: Any) -> Value:
+        """A function of which nothing is known but that equal values give equal values."""
+        return self.number(self.session.unknown_function(name, self.session.field(plain(x))))
+
+    def sqrt(self, x: Value) -> Value:
+        """A root, as an unknown function."""
+        return self.unknown("sqrt", x)
+
+    def log(self, x: Value) -> Value:
+        """A logarithm, as an unknown function."""
+        return self.unknown("log", x)
+
+    def cos(self, x: Value) -> Value:
+        """The cosine of known multiples of frequencies; of others an unknown function."""
+        if isinstance(x.carried, Number):
+            return self.number(self.session.turned(x.carried)[0])
+        return self.unknown("cos", x)
+
+    def sin(self, x: Value) -> Value:
+        """The sine."""
+        if isinstance(x.carried, Number):
+            return self.number(self.session.turned(x.carried)[1])
+        return self.unknown("sin", x)
+
+    def exp(self, x: Value) -> Value:
+        """An exponential: one level up the tower, from Z_q to Z_p with q | p − 1."""
+        field, session = self._field(x), self.session
+        session.exponentials += 1
+        levels: list[Tensor | None] = [None]
+        for level, part in enumerate(field.levels[:-1]):
+            levels.append(None if part is None else session.power(level, part))
+        if levels[-1] is None:
+            raise TooDeep
+        return self.number(Field(tuple(levels), None))
+
+    def joined(self, values: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Value:
+        """Several together, one after the other, along a new axis, or each in some places."""
+        parts = [plain(x) for x in values]
+        if any(map(_is_complex, parts)):
+            pairs = [self.number(x).parts for x in parts]
+            return self.pair(*(self.joined(part, how) for part in zip(*pairs, strict=True)))
+        if all(map(is_number, parts)):
+            return self.number(_joined_numbers([_number(x) for x in parts], how))
+        fields = [self.session.field(x) for x in parts]
+        levels: list[Tensor | None] = []
+        for level in range(len(self.session.fields)):
+            known = [x.levels[level] for x in fields if x.levels[level] is not None]
+            levels.append(how(known) if len(known) == len(fields) else None)  # type: ignore[arg-type]
+        degree: Degree | None = CONSTANT
+        for x in fields:
+            degree = either(degree, x.degree)
+        return self.number(Field(tuple(levels), degree))
+
+    def where(self, condition: Any, a: Any, b: Any) -> Value:
+        """a or b, entry by entry, by truth values that are known."""
+        if not isinstance(condition, Tensor):
+            raise NoMeaning("a choice by values that are not known: the field has no order")
+        return self.joined([a, b], lambda v: torch.where(condition, v[0], v[1]))
+
+    def alike(self, values: Sequence[Any]) -> Sequence[Any]:
+        """They are: truth values are known numbers."""
+        return values
+
+    def pair(self, real: Any, imaginary: Any) -> Value:
+        """A complex number."""
+        shape = common(*(tuple(shape_of(plain(x))) for x in (real, imaginary)))
+        fields = [self.session.field(plain(x)) for x in (real, imaginary)]
+        return self.number(Pair(*(x.moved(lambda v: v.expand(shape)) for x in fields)))
+
+    def is_complex(self, x: Any) -> bool:
+        """Whether it is a pair."""
+        return isinstance(plain(x), Pair)
+
+    def parts(self, x: Any) -> tuple[Value, Value]:
+        """The real and the imaginary part."""
+        return self.number(x).parts
+
+    def stack(self, values: Sequence[Value], axis: int) -> Value:
+        """Along a new axis."""
+        return self.joined(values, lambda v: torch.stack(v, axis))
+
+    def moveaxis(self, x: Value, source: int, target: int) -> Value:
+        """One axis at another place."""
+        return x.moved(lambda v: v.movedim(source, target))
+
+    def axes(self, x: Value, dims: Any) -> tuple[int, ...]:
+        """Axes as a tuple; none is all of them."""
+        del x
+        return axes_of(dims)
+
+    def count(self, x: Value, over: tuple[int, ...]) -> int:
+        """How many entries are summed over these axes."""
+        return prod(x.shape[k] for k in over or range(x.ndim))
+
+    def sum(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Value:
+        """The sum over axes."""
+        return x.sum(axis, keepdims)
+
+    def mean(self, x: Value, axis: tuple[int, ...], keepdims: bool) -> Value:
+        """The mean over axes."""
+        return self.number(self._field(x)).sum(axis, keepdims) / self.count(x, axis)
+
+    def cumulative_sum(self, x: Value, axis: int) -> Value:
+        """Σ of the entries up to each place of an axis."""
+        field = self._field(x)
+        levels = tuple(None if v is None else self.session.fields[k].reduced(v.cumsum(axis))
+                       for k, v in enumerate(field.levels))  # fmt: skip
+        degree = None if field.degree is None else field.degree.summed(x.shape[axis])
+        return self.number(Field(levels, degree))
+
+    def softmax(self, x: Any, axis: int, *, every_row_sees: bool = False) -> Value:
+        """e^x over the sum of e^x; a row where all is hidden is not defined."""
+        del every_row_sees
+        weights = self.exp(self.number(x))
+        return weights / weights.sum((axis,), True)
+
+    def matmul(self, a: Value, b: Value) -> Value:
+        """The product of matrices."""
+        return a @ b
+
+    def longer_than_one(self, x: Value, over: Sequence[int]) -> bool:
+        """Whether one of these axes has another length than 1."""
+        return any(x.shape[k] != 1 for k in over)
+
+    def of_heads(self, query: Value, x: Value) -> Value:
+        """Keys or values with each head repeated for the query heads that it stands for."""
+        often = query.shape[-3] // x.shape[-3]
+        return x if often == 1 else x.moved(lambda v: v.repeat_interleave(often, -3))
+
+    def over_root_of_width(self, scores: Value, query: Value) -> Value:
+        """Scores over √D, as a number that is known."""
+        factor: float = query.shape[-1] ** -0.5
+        return scores * factor
+
+    def not_after(self, scores: Value) -> Tensor:
+        """Whether the key does not come after the query."""
+        return torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+
+    def masked(self, scores: Value, mask: Any) -> Value:
+        """Scores where a mask shows the key, or with a mask that is added."""
+        if isinstance(mask, Tensor) and mask.dtype == torch.bool:
+            return self.where(mask, scores, -torch.inf)
+        return scores + self.number(mask)
+
+
+def _joined_numbers(numbers: Sequence[Number], how: Callable[[list[Tensor]], Tensor]) -> Number:
+    """The same of known numbers, term by term; a term that one has not is 0 there."""
+    terms = []
+    for k in range(max(len(x.terms) for x in numbers)):
+        own = [x.terms[k] if k < len(x.terms)
+               else (torch.zeros_like(x.terms[0][0]), torch.ones_like(x.terms[0][1]))
+               for x in numbers]  # fmt: skip
+        terms.append((how([n for n, _ in own]), how([f for _, f in own])))
+    return Number(tuple(terms))

@@ -1,0 +1,257 @@
+"""Operations that pick entries by their place, put arrays together, or write one into another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.scalars import ZERO, entry, integer, is_truth, number_of
+from attnproof.symbolic.terms import Term
+
+from .at_places import rows_of, table
+from .reading import Pair, Unread, constant, length_of, moves, notes, numeric, sized, whole
+from .shapes import axis_of, by_parts, each_part, reshaped, unsqueeze, viewed
+
+__all__ = ["concatenated", "repeated", "sliced"]
+
+END = 1 << 62
+
+
+@by_parts("aten.slice.Tensor")
+def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Array:
+    """start, start + step, .. below end along an axis."""
+    axis = axis_of(axis, a.ndim)
+    length = a.axes[axis]
+    first = _inside(0 if start is None else start, length)
+    last = None if end is None or (isinstance(end, int) and end >= END) else _inside(end, length)
+    known = number_of(length)
+    if known is not None:
+        first = max(0, min(first, int(known))) if isinstance(first, int) else first
+        last = max(0, min(last, int(known))) if isinstance(last, int) else last
+    if known is not None and isinstance(last, Array) and step == 1:
+        a = _first_rows(a, axis, last)
+        if isinstance(first, int) and first == 0:
+            return a
+    key = (slice(None),) * axis + (slice(first, last, whole(step, "a step")),)
+    return _read(a, key, "a slice")
+
+
+def _read(a: Array, key: tuple[Any, ...], what: str) -> Array:
+    """a[key].  That it stays inside at the lengths of a law is asked when its proof is closed."""
+    try:
+        return a[key]
+    except IndexError as error:
+        raise Unread(f"{what}: {error}") from None
+
+
+def _first_rows(a: Array, axis: int, count: Array) -> Array:
+    """The first rows of a stored table, as many as an input has: at most all of them."""
+    told = notes()
+    if a.term in told.patterns:
+        found = told.patterns[a.term]((*a.axes[:axis], count, *a.axes[axis + 1 :]))
+        told.patterns[found.term] = told.patterns[a.term]
+    elif a.term in told.stored:
+        found = rows_of(a, axis, xp.arange(count), inside=True)  # `longest` says how far
+    elif (view := told.views.get(a.term)) is not None and (along := view[1][axis]) is not None:
+        return viewed(_first_rows(view[0], along, count), view[1])
+    elif a.term.op == "slice" and a.term.data[0] != axis:  # of the last rows the first columns
+        (inner, start), (along, step) = a.term.args, a.term.data
+        end = Array(start) + Array(a.term.shape[along]) * step
+        rows = _first_rows(Array(inner), axis, count)
+        return as_array(sliced(rows, along, Array(start), end, step))
+    else:
+        raise Unread(f"a slice :{count!r} of an axis of length {a.axes[axis]!r}")
+    longest = int(number_of(a.axes[axis]) or 0)
+    told.longest[count.term] = min(told.longest.get(count.term, longest), longest)
+    return found
+
+
+def _inside(at: Any, length: Term) -> Any:
+    """A bound of a slice counted from the front."""
+    place = sized(at)
+    if isinstance(place, int) and place < 0:
+        return length_of(as_array(length) + place)
+    return place
+
+
+@by_parts("aten.select.int")
+def select(a: Array, axis: int, at: Any) -> Array:
+    """The part at one place of an axis."""
+    axis = axis_of(axis, a.ndim)
+    return _read(a, (slice(None),) * axis + (_inside(at, a.axes[axis]),), "a selection")
+
+
+@moves("aten.unbind.int")
+def unbind(x: Any, axis: int = 0) -> list[Any]:
+    """The parts along an axis, one by one."""
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a number of parts")
+    return [select(x, axis, k) for k in range(length)]
+
+
+@moves("aten.split.Tensor", "aten.split.default")
+def split(x: Any, size: Any, axis: int = 0) -> list[Any]:
+    """Parts of one length along an axis, the last perhaps shorter."""
+    if isinstance(size, Sequence):
+        return split_with_sizes(x, size, axis)
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is split")
+    step = whole(size, "the length of a part")
+    return [sliced(x, axis, k, min(k + step, length)) for k in range(0, length, step)]
+
+
+@moves("aten.split_with_sizes.default")
+def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
+    """Parts of these lengths along an axis."""
+    parts, start = [], as_array(0)
+    for size in sizes:
+        end = start + as_array(sized(size))
+        parts.append(sliced(x, axis, length_of(start), length_of(end)))
+        start = end
+    return parts
+
+
+@moves("aten.chunk.default")
+def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
+    """So many parts along an axis, of equal length but for the last."""
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is cut")
+    return split(x, -(-length // count), axis)
+
+
+@by_parts("aten.flip.default")
+def flip(a: Array, axes: Sequence[int]) -> Array:
+    """Axes read backwards."""
+    wanted = {axis_of(k, a.ndim) for k in axes}
+    return table(a.axes, lambda *at: Array(entry(a.term, *(
+        integer((as_array(a.axes[k]) - 1 - i).term) if k in wanted else as_array(i).term
+        for k, i in enumerate(at)
+    ))))  # fmt: skip
+
+
+@moves("aten.roll.default")
+def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
+    """Axes moved round by a number of places."""
+    if not axes:
+        raise Unread("roll of all entries")
+    for shift, axis in zip(shifts, axes, strict=True):
+        cut = _minus(x, axis, shift) if shift > 0 else -shift
+        x = concatenated([sliced(x, axis, cut, None), sliced(x, axis, 0, cut)], axis)
+    return x
+
+
+def _minus(x: Any, axis: int, shift: int) -> Any:
+    return length_of(as_array(x.axes[axis_of(axis, x.ndim)]) - shift)
+
+
+@moves("aten.cat.default")
+def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
+    """One after the other along an axis; empty parts are left out."""
+    if any(isinstance(part, Pair) for part in parts):
+        return Pair(concatenated([p.real for p in parts], axis),
+                    concatenated([p.imaginary for p in parts], axis))  # fmt: skip
+    arrays = [constant(part) for part in parts]
+    if not all(is_truth(a.term) for a in arrays):
+        arrays = [numeric(a) for a in arrays]
+    place = axis_of(axis, max(a.ndim for a in arrays))
+    arrays = [a for a in arrays if a.axes[place : place + 1] != (ZERO,)] or arrays[:1]
+    return arrays[0] if len(arrays) == 1 else xp.concat(arrays, axis=place)
+
+
+@moves("aten.stack.default")
+def stack(parts: Sequence[Any], axis: int = 0) -> Any:
+    """Along a new axis."""
+    if any(isinstance(part, Pair) for part in parts):
+        return Pair(stack([p.real for p in parts], axis), stack([p.imaginary for p in parts], axis))
+    arrays = [constant(part) for part in parts]
+    if not all(is_truth(a.term) for a in arrays):
+        arrays = [numeric(a) for a in arrays]
+    return xp.stack(arrays, axis=axis % (arrays[0].ndim + 1))
+
+
+@by_parts("aten.repeat.default")
+def repeated(a: Array, shape: Sequence[Any]) -> Any:
+    """Tiled: the whole array so many times along each axis."""
+    counts = [sized(n) for n in shape]
+    a = a[(None,) * (len(counts) - a.ndim)] if len(counts) > a.ndim else a
+    spread: list[Any] = []
+    target: list[Any] = []
+    for n, length in zip(counts, a.axes, strict=True):
+        spread += [n, length]
+        target.append(length_of(as_array(n) * as_array(length)))
+    key = tuple(k for _ in a.axes for k in (None, slice(None)))
+    wide = xp.broadcast_to(a[key] if a.ndim else a, tuple(spread))
+    return reshaped(wide, target)
+
+
+@by_parts("aten.repeat_interleave.self_int")
+def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
+    """Every entry of an axis so many times in a row."""
+    if axis is None:
+        raise Unread("repeat_interleave without an axis")
+    times, axis = whole(count, "a number of repetitions"), axis_of(axis, a.ndim)
+    if times == 1:
+        return a
+    wide = a[(slice(None),) * (axis + 1) + (None,)]
+    wide = xp.broadcast_to(wide, (*a.axes[: axis + 1], times, *a.axes[axis + 1 :]))
+    length = length_of(as_array(a.axes[axis]) * times)
+    return reshaped(wide, [*a.axes[:axis], length, *a.axes[axis + 1 :]])
+
+
+@moves("aten.constant_pad_nd.default", "aten.pad.default")
+def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Array:
+    """A constant before and after the entries of the last axes."""
+    fill = mode if not isinstance(mode, str) else (0.0 if value is None else value)
+    if isinstance(mode, str) and mode != "constant":
+        raise Unread(f"padding with mode {mode!r}")
+    a = numeric(x)
+    for k in range(len(pad) // 2):
+        axis = a.ndim - 1 - k
+        before, after = (whole(n, "a padding") for n in pad[2 * k : 2 * k + 2])
+        if min(before, after) < 0:
+            raise Unread("padding by a negative number")
+        blocks = [
+            xp.broadcast_to(constant(fill), (*a.axes[:axis], n, *a.axes[axis + 1 :]))
+            for n in (before, after)
+        ]
+        parts = [b for b, n in ((blocks[0], before), (a, 1), (blocks[1], after)) if n]
+        a = as_array(concatenated(parts, axis))
+    return a
+
+
+@moves("aten.slice_scatter.default")
+def written(
+    x: Any, part: Any, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Any:
+    """x with start, start + step, .. of an axis replaced by a part."""
+    place = axis_of(axis, x.ndim)
+    length, stride = x.axes[place], whole(step, "a step")
+    if stride == 1:
+        first = 0 if start is None else start
+        whole_axis = end is None or (isinstance(end, int) and end >= END)
+        pieces = [part] if first == 0 else [sliced(x, axis, 0, first), part]
+        return concatenated(pieces if whole_axis else [*pieces, sliced(x, axis, end, None)], axis)
+    known, offset = number_of(length), 0 if start is None else whole(start, "a start")
+    if known is None or known % stride or not 0 <= offset < stride:
+        raise Unread(f"a write to one place in {stride} of an axis of length {length!r}")
+    lanes = [part if k == offset else sliced(x, axis, k, None, stride) for k in range(stride)]
+    joined = stack(lanes, place + 1)
+    return reshaped(joined, [*x.axes[:place], length, *x.axes[place + 1 :]])
+
+
+@moves("aten.select_scatter.default")
+def written_at(x: Any, part: Any, axis: int, at: Any) -> Any:
+    """x with one place of an axis replaced by a part."""
+    place = whole(at, "a place")
+    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "an axis that is written to")
+    place %= length
+    pieces = [sliced(x, axis, 0, place)] if place else []
+    pieces.append(unsqueeze(part, axis_of(axis, x.ndim)))
+    if place + 1 < length:
+        pieces.append(sliced(x, axis, place + 1, None))
+    return concatenated(pieces, axis)
+
+
+@moves("aten.copy.default")
+def copied(x: Any, source: Any, *_: Any) -> Any:
+    """The source, in the shape of x."""
+    return each_part(source, lambda a: xp.broadcast_to(a, x.axes))

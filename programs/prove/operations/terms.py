@@ -1,0 +1,192 @@
+"""The primitives of the table of operations (:mod:`...aten`) on terms, and its rows as readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.namespace import (
+    cos,
+    exp,
+    log,
+    mean,
+    moveaxis,
+    sin,
+    sqrt,
+    stack,
+    sum,  # noqa: A004 (a primitive of the table)
+    where,
+)
+from attnproof.symbolic.scalars import ONE, is_truth, number_of
+from attnproof.theorems.definitions.attention import softmax as row_softmax
+
+from .creation import offsets
+from .pieces import each_repeated
+from .reading import Pair, assume, bound, constant, notes, numeric, whole
+from .reading import Unread as Refused
+
+__all__ = [
+    "Refused", "add", "alike", "axes", "cos", "count", "cumulative_sum", "exp", "is_complex",
+    "literal", "log", "longer_than_one", "masked", "matmul", "mean", "moveaxis", "multiply",
+    "not_after", "number", "of_heads", "over_root_of_width", "pair", "parts", "power", "sin",
+    "softmax", "sqrt", "stack", "sum", "where", "whole_quotient",
+]  # fmt: skip
+
+number, pair = numeric, Pair
+
+
+def literal(value: Any) -> Any:
+    """A number that is known, as one of Python; None for a term that is none."""
+    if not isinstance(value, Array):
+        return value
+    known = number_of(value.term)
+    return None if known is None else float(known)
+
+
+def add(a: Any, b: Any) -> Array:
+    """a + b; of truth values, whether one holds."""
+    if isinstance(a, Pair) or isinstance(b, Pair):
+        raise Refused("a sum of complex numbers")
+    return constant(a) | constant(b) if _are_truth(a, b) else numeric(a) + numeric(b)
+
+
+def multiply(a: Any, b: Any) -> Any:
+    """a·b; −∞ times truth values is −∞ where they hold and 0 elsewhere, as masks are made."""
+    if isinstance(a, Pair) or isinstance(b, Pair):
+        return _complex_product(a, b)
+    if _are_truth(a, b):
+        return constant(a) & constant(b)
+    for one, other in ((a, b), (b, a)):
+        if one == float("-inf") if isinstance(one, float) else notes().infinite:
+            continue  # −∞ times 0 is no number; a finite fill is meant below
+        if not isinstance(other, Array):
+            continue
+        gate = constant(other)
+        if not (is_truth(gate.term) or gate.term.op == "indicator"):
+            continue  # what is no gate multiplies the number that it is
+        x = constant(one)
+        if not x.term.finite:
+            return where(gate if is_truth(gate.term) else Array(gate.term.args[0]), x, 0)
+    return bound(a) * bound(b)
+
+
+def _are_truth(*values: Any) -> bool:
+    return all(isinstance(x, bool) or (isinstance(x, Array) and is_truth(x.term)) for x in values)
+
+
+def _complex_product(a: Any, b: Any) -> Pair:
+    if isinstance(a, Pair) and isinstance(b, Pair):
+        return Pair(a.real * b.real - a.imaginary * b.imaginary,
+                    a.real * b.imaginary + a.imaginary * b.real)  # fmt: skip
+    both, other = (a, numeric(b)) if isinstance(a, Pair) else (b, numeric(a))
+    return Pair(both.real * other, both.imaginary * other)
+
+
+def whole_quotient(a: Any, b: Any, rounding: str) -> Array:
+    """⌊a/b⌋."""
+    if rounding != "floor":
+        raise Refused(f"division with rounding_mode={rounding!r}")
+    return numeric(a) // numeric(b)
+
+
+def power(a: Any, b: Any) -> Array:
+    """A root, or any power of a number that is positive by its form."""
+    if literal(b) in (0.5, -0.5):
+        return as_array(numeric(a) ** literal(b))
+    try:
+        return as_array(numeric(a) ** numeric(b))
+    except TypeError as error:
+        raise Refused(f"a power: {error}") from None
+
+
+def alike(values: Sequence[Any]) -> list[Array]:
+    """All as truth values where all are, and as numbers elsewhere."""
+    arrays = [constant(x) for x in values]
+    return arrays if all(is_truth(a.term) for a in arrays) else [numeric(a) for a in arrays]
+
+
+def is_complex(x: Any) -> bool:
+    """Whether it is a pair."""
+    return isinstance(x, Pair)
+
+
+def parts(x: Any) -> tuple[Array, Array]:
+    """The real and the imaginary part."""
+    if not isinstance(x, Pair):
+        raise Refused("real numbers where complex ones are wanted")
+    return x.real, x.imaginary
+
+
+def axes(x: Array, told: Any) -> tuple[int, ...]:
+    """The axes that are told, counted from the front; all where none is."""
+    if told is None or (isinstance(told, Sequence) and not told):
+        return tuple(range(x.ndim))
+    return tuple(sorted({k % x.ndim for k in ([told] if isinstance(told, int) else told)}))
+
+
+def count(x: Array, over: tuple[int, ...]) -> Array:
+    """How many entries stand along an axis."""
+    if len(over) != 1:
+        raise Refused("a variance over several axes")
+    return as_array(x.axes[over[0]])
+
+
+def cumulative_sum(x: Array, axis: int) -> Array:
+    """Σ of the entries up to each place of an axis."""
+    place = axis % x.ndim
+    last = moveaxis(x, place, x.ndim - 1)
+    steps = xp.arange(as_array(x.axes[place]))
+    gate = xp.astype(steps[None, :] <= steps[:, None], float)
+    return moveaxis(sum(last[..., None, :] * gate, axis=-1), x.ndim - 1, place)
+
+
+def softmax(x: Any, axis: int, *, every_row_sees: bool = False) -> Array:
+    """exp(x_j) / Σ_k exp(x_k); zeros where all is −∞, or that this is nowhere so is assumed."""
+    a = constant(x)
+    if every_row_sees and not a.term.finite:
+        assume("every query sees a key", "if")
+    place, last = axis % a.ndim, a.ndim - 1
+    if place == last:
+        return as_array(row_softmax(a))
+    return moveaxis(as_array(row_softmax(moveaxis(a, place, last))), last, place)
+
+
+def matmul(x: Array, y: Array) -> Array:
+    """A·B; axes before the last two are broadcast."""
+    if x.ndim == 1 < y.ndim:
+        return matmul(x[None], y)[..., 0, :]
+    if y.ndim == 1 and x.ndim > 2:
+        return matmul(x, y[:, None])[..., 0]
+    return x @ y
+
+
+def longer_than_one(x: Array, over: Sequence[int]) -> bool:
+    """Whether one of these axes has another length than 1."""
+    return any(x.axes[k] is not ONE for k in over)
+
+
+def of_heads(query: Array, x: Array) -> Array:
+    """Keys or values with each head repeated for the query heads that it stands for."""
+    heads, groups = (as_array(a.axes[-3]) for a in (query, x))
+    times = whole(heads, "a number of heads") // whole(groups, "a number of key heads")
+    return as_array(each_repeated(x, times, -3))
+
+
+def over_root_of_width(scores: Array, query: Array) -> Array:
+    """Scores over √D."""
+    return as_array(scores / as_array(query.axes[-1]) ** 0.5)
+
+
+def not_after(scores: Array) -> Array:
+    """Whether the key does not come after the query."""
+    return xp.broadcast_to(offsets(scores) <= 0, scores.axes)
+
+
+def masked(scores: Array, mask: Any) -> Array:
+    """Scores where a mask shows the key, or with a mask that is added."""
+    told = constant(mask)
+    if not told.term.finite and not is_truth(told.term) and notes().filled:
+        assume("every query sees a key", "if")
+    return where(told, scores, -xp.inf) if is_truth(told.term) else scores + told
