@@ -24,7 +24,7 @@ from .guards import met
 from .operations import Unread
 from .stating import Axes, Graph
 
-__all__ = ["CHANGES", "gives_otherwise", "result_of", "run_of", "runs_of",
+__all__ = ["CHANGES", "apart", "gives_otherwise", "result_of", "run_of", "runs_of",
            "wrong_reading"]  # fmt: skip
 
 CALLS = 4  # how often a call is made again
@@ -61,7 +61,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         if wrong:
             return wrong
     crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
-    for call, tried in ((_with_gradients(code), tuple(map(_apart, others))),
+    for call, tried in ((_with_gradients(code), tuple(map(apart, others))),
                         (_of_trained(code), others), *crossed):  # fmt: skip
         try:
             with torch.no_grad():
@@ -183,7 +183,7 @@ def _of_trained(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
-def _apart(x: Tensor) -> Tensor:
+def apart(x: Tensor) -> Tensor:
     """The same numbers, kept in another order."""
     return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
 

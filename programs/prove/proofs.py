@@ -138,12 +138,12 @@ class Proofs:
             found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
             ran[own] = found
             if found.changes:
-                self._drop(name)
+                self._drop(name, found.changes)
 
-    def _drop(self, name: str) -> None:
+    def _drop(self, name: str, why: str = CHANGES) -> None:
         """Nothing is shown of code that gives something else at a later call."""
         del self.graphs[name]
-        self.dropped.append(f"`{name}` is not read: {CHANGES}")
+        self.dropped.append(f"`{name}` is not read: {why}")
 
     def _changed(self, graphs: Mapping[str, Graph]) -> bool:
         """Whether some code gives something else by now; its graph is dropped."""
