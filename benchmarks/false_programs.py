@@ -215,22 +215,31 @@ def outside(text: str, lengths: Lengths) -> bool:
     """
     if text == "as many queries as keys":
         return lengths["T"] != lengths["S"]
-    one = re.fullmatch(r"([A-Z′ +,]+?)(?: mod (\d+))? ([≥≤=≠<>]) ([A-Z′\d +]+)", text)
+    one = re.fullmatch(r"([^≥≤=≠<>]+) ([≥≤=≠<>]) ([^≥≤=≠<>]+)", text)
     if one is None:
         return False
-    left, modulus, sign, right = one.groups()
+    left, sign, right = one.groups()
     try:
-        values, other = [_sum(part, lengths) for part in left.split(",")], _sum(right, lengths)
-    except (KeyError, ValueError):
+        values = _values(left, lengths)
+        (other,) = _values(right, lengths)
+    except (NameError, SyntaxError, TypeError, ValueError):
         return False  # of a length that the law does not have
-    return any(not _HOLDS[sign](v % int(modulus) if modulus else v, other) for v in values)
+    return any(not _HOLDS[sign](value, other) for value in values)
 
 
-def _sum(text: str, lengths: Lengths) -> int:
-    parts = (part.strip() for part in text.split("+"))
-    return sum(int(part) if part.isdigit() else lengths[part] for part in parts)
+def _values(text: str, lengths: Lengths) -> list[int]:
+    """What is written with lengths, or with commas between several."""
+    told = re.sub(r"BitwiseFn_bitwise_and|FloorDiv", lambda one: one[0].lower(), text)
+    for sign, python in (("·", "*"), ("^", "**"), (" mod ", "%"), ("′", "_")):
+        told = told.replace(sign, python)
+    known = {letter.replace("′", "_"): n for letter, n in lengths.items()}
+    found = eval(f"[{told}]", {"__builtins__": {}}, known | _CALLS)
+    return list(found)
 
 
+_CALLS: dict[str, Callable[[int, int], int]] = {
+    "bitwisefn_bitwise_and": int.__and__, "floordiv": int.__floordiv__,
+}  # fmt: skip
 _HOLDS: dict[str, Callable[[int, int], bool]] = {
     "≥": int.__ge__, "≤": int.__le__, "=": int.__eq__, "≠": int.__ne__, "<": int.__lt__,
     ">": int.__gt__,

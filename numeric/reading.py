@@ -49,10 +49,12 @@ class RowReading(RowWalk):
     # numbers
 
     def constant(self, value: Any) -> Any:
-        """A literal number, kept as a Python number: an integer, which is exact, or a float."""
-        return int(value) if isinstance(value, int | Fraction) and value == int(value) else (
-            float(value)
-        )  # fmt: skip
+        """A literal number, kept as a Python number: an integer, which is exact, or a float.
+
+        No tensor has whole numbers beyond 2⁶³.
+        """
+        whole = isinstance(value, int | Fraction) and value == int(value) and abs(value) < 1 << 63
+        return int(value) if whole else float(value)
 
     def op_index(self, t: Term) -> Any:
         return int(self.values[str(t.data)])

@@ -36,17 +36,22 @@ Lengths = Mapping[str, int]
 Results = tuple[Tensor, ...]
 SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
 CUTS = (65, 257)  # where lengths are no more small, or middling
-NAMED, FEW = 48, 8  # numbers of the source that are tried as positions, and two at a time
+NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
 # Work, as it is counted in work.py: a million takes about a millisecond.
-WORK = {"small": 100_000_000, "named": 240_000_000, "pairs": 120_000_000, "all": 300_000_000}
+WORK = {"small": 100_000_000, "named": 400_000_000, "pairs": 80_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
 STEP = 2.0**-22
 POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
-# How a call is made: gradients may be wanted, inputs lie in memory in another order, or be one.
-WAYS = ("plain", "gradients", "plain", "apart", "inference", "one", "trained")
+# How a call is made.
+WAYS = ("plain", "gradients", "plain", "apart", "inference", "one", "trained", "repeated",
+        "int32", "plain", "apart")  # fmt: skip
+HOW = {"gradients": "with gradients wanted", "trained": "with parameters as inputs",
+       "apart": "with inputs that are not contiguous", "inference": "in inference mode",
+       "one": "with one array for all inputs of its shape",
+       "repeated": "with one row repeated without copies", "int32": "with int32 positions"}
 OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 
@@ -54,10 +59,12 @@ OVERWRITES = "a later call of the code writes over what an earlier one gave"
 class Gate:
     """At which lengths the code does other than its graph, and where it raises and the graph not.
 
-    ``unlike`` has lengths by letter.  ``changes``: why what an earlier call gave is given no more.
+    ``unlike`` has lengths by letter, and ``how`` says how the call was made, if in no plain way.
+    ``changes``: why what an earlier call gave is given no more.
     """
 
     unlike: list[dict[str, int]] = field(default_factory=list)
+    how: str = ""
     raises: dict[str, int] | None = None
     changes: str = ""
     tried: int = 0
@@ -85,6 +92,9 @@ class _Run:
         self.longest = {str(s): int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
         self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0))
         self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
+        places = [(shape, letters.split()) for shape, letters in
+                  zip(self.graph.exported.shapes, self.graph.call.letters, strict=True)]
+        self.row = [letters.index("B") if "B" in letters else None for _, letters in places]
 
     def shape(self, place: int, at: Lengths) -> tuple[int, ...]:
         """The shape of an input at these lengths."""
@@ -138,7 +148,7 @@ class _Run:
             return True
         scale = None if way == "plain" else 1.0  # sums in another order are off where all is large
         given = self.inputs(at, self.count, scale) if inputs is None else inputs
-        given = _one_of_each(given) if way == "one" else given
+        given = self.given(given, way)
         self.done += work
         want = self.of_graph(given)
         if want is None:
@@ -151,6 +161,15 @@ class _Run:
             return True
         return self.alike(got, want)
 
+    def given(self, inputs: tuple[Tensor, ...], way: str) -> tuple[Tensor, ...]:
+        """The numbers of a call in some way: rows that are all alike, inputs that are one."""
+        if way == "one":
+            return _one_of_each(inputs)
+        if way == "repeated":
+            return tuple(x if row is None else x.narrow(row, 0, 1).expand(x.shape)
+                         for x, row in zip(inputs, self.row, strict=True))  # fmt: skip
+        return inputs
+
     def of_graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
         """What the graph gives; None where it raises."""
         try:
@@ -161,14 +180,9 @@ class _Run:
 
     def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
         """What the code gives, called in this way; None where it raises."""
-        copies = {id(x): x.clone() for x in inputs}  # one array stays one
-        if way in ("apart", "trained"):
-            copies = {name: apart(x) for name, x in copies.items()}
+        copies = {id(x): _copied(x, way) for x in inputs}  # one array stays one
         wanted = way in ("gradients", "trained")
         try:
-            if wanted:
-                for x in copies.values():
-                    x.requires_grad_(x.is_floating_point())
             with torch.inference_mode() if way == "inference" else torch.set_grad_enabled(wanted):
                 found = self.code(*(copies[id(x)] for x in inputs))
                 return tuple(x.detach().clone() for x in found)
@@ -191,6 +205,23 @@ class _Run:
             return False
         return not all(torch.equal(a, b) or bool(b.isnan().any())
                        for a, b in zip(kept, before, strict=True))  # fmt: skip
+
+
+def _copied(x: Tensor, way: str) -> Tensor:
+    """An input as a call in some way has it."""
+    if not x.is_floating_point():
+        return x.int() if way == "int32" and x.dtype == torch.int64 else x.clone()
+    if way == "repeated":  # its rows are one in memory, behind other numbers
+        kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
+        return kept.as_strided(x.shape, x.stride(), 1)
+    if way == "trained":
+        return nn.Parameter(apart(x))
+    return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
+
+
+def _stored(x: Tensor) -> int:
+    """How many numbers there are from the first of an array to its last, in memory."""
+    return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
 
 
 def _one_of_each(given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -271,8 +302,10 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     constants = constants_in([run.graph.call.code, *run.graph.call.modules])
     numbers = numbers_of(constants)
     for inputs, at in _values(run, letters, constants, numbers):
-        if not run.look(at, WAYS[run.count % 3], inputs):
+        way = WAYS[run.count % 3]
+        if not run.look(at, way, inputs):
             run.found.unlike.append(dict(at))
+            run.found.how = HOW.get(way, "")
             return True
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in _small(letters)),
@@ -287,8 +320,10 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
             late = process_time() - start > SECONDS
             if late or run.done > most or _memory() - memory > MEMORY:
                 break
-            if not run.look(at, way):
-                run.found.unlike.append(_smaller(run, at, way))
+            told = way or WAYS[run.count % len(WAYS)]
+            if not run.look(at, told):
+                run.found.unlike.append(_smaller(run, at, told))
+                run.found.how = HOW.get(told, "")
                 return True
     return False
 
@@ -408,7 +443,7 @@ def _mixed(drawn: random.Random) -> list[int]:
 
 def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:
     """Each length as small as halving shows it to differ still, called in this way."""
-    found, way = dict(at), way or WAYS[(run.count - 1) % len(WAYS)]
+    found = dict(at)
     for letter, given in at.items():
         low, high = 0, given
         while high - low > 1:

@@ -33,7 +33,7 @@ from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
 from .running import gives_none, witness_of
-from .source_numbers import numbers_in
+from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
 
@@ -47,6 +47,7 @@ WAYS = ((True, 1, 0.4), (False, 2, 0.6))
 # under autocast, which code can ask for.
 ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
 # A graph says nothing of derivatives: what is detached is in it by its value.
+ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
@@ -170,7 +171,8 @@ class Proofs:
         at = [lengths for k, lengths in enumerate(at) if lengths not in at[:k]]
         if not at:
             return None
-        where = " and ".join(map(self._at, at))
+        how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
+        where = " and ".join(map(self._at, at)) + f", {how}," * bool(how)
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
         told = f"at {where} {UNLIKE}"
@@ -381,6 +383,7 @@ class Proofs:
 
     def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
+        told += [ON_CPU for g in graphs.values() if asks_device([g.call.code, *g.call.modules])]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip

@@ -8,6 +8,7 @@ it names.
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -18,14 +19,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-__all__ = ["constants_in", "derived", "numbers_in", "numbers_of"]
+__all__ = ["asks_device", "constants_in", "derived", "numbers_in", "numbers_of"]
 
-FOREIGN = ("torch", "numpy", "attnproof", "builtins", "collections", "functools", "typing", "re")
+FOREIGN = {"torch", "numpy", "attnproof", *sys.stdlib_module_names} - {"__main__"}
+OURS = "attnproof"  # what it says of some code, such as its signature, is none of the code's
 OBJECTS = 4000  # that are looked into
 ENTRIES = 500  # of a container
 DIGITS = re.compile(r"\d{1,9}")
 TEXT = 200  # characters of a text that are read
 SUMMED = 8  # numbers of which any two are added
+KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
+DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that tell one
 CONTAINERS = (list, set, dict, deque)  # whose lengths code may ask for
 
 
@@ -66,23 +70,47 @@ def constants_in(roots: Iterable[Any]) -> list[float]:
     """
     found: dict[float, None] = {}
     counts: dict[float, None] = {}
-    seen: set[int] = set()
-    waiting = deque(roots)
-    while waiting and len(seen) < OBJECTS:
-        one = waiting.popleft()
-        if isinstance(one, bool) or one is None:
-            continue
+    for one in _reached(roots):
         if isinstance(one, int | float):
             found[one] = None
         elif isinstance(one, str | bytes):
             text = one[:TEXT] if isinstance(one, str) else ""
             found |= dict.fromkeys(map(int, DIGITS.findall(text)))
             counts |= dict.fromkeys([len(one)] if len(one) < TEXT else [])
+        elif isinstance(one, CONTAINERS):
+            counts[len(one)] = None
+    return list(found | counts)
+
+
+def asks_device(roots: Iterable[Any]) -> bool:
+    """Whether the code of some functions and modules asks on which device it runs.
+
+    >>> asks_device([eval('lambda x: x if x.is_cuda else -x', {"__name__": "model"})])
+    True
+    """
+    for one in _reached(roots):
+        for code in _codes(one.__code__) if isinstance(one, FunctionType) else ():
+            kinds = "type" in code.co_names and KINDS & {c for c in code.co_consts
+                                                         if isinstance(c, str)}  # fmt: skip
+            if not _is_foreign(one) and (kinds or DEVICES & {*code.co_names}):
+                return True
+    return False
+
+
+def _reached(roots: Iterable[Any]) -> Iterator[Any]:
+    """Numbers and texts in some functions and modules and what these hold; and the holders."""
+    seen: set[int] = set()
+    waiting = deque(roots)
+    while waiting and len(seen) < OBJECTS:
+        one = waiting.popleft()
+        if isinstance(one, bool) or one is None:
+            continue
+        if isinstance(one, int | float | str | bytes):
+            yield one
         elif id(one) not in seen:
             seen.add(id(one))
-            counts |= dict.fromkeys([len(one)] if isinstance(one, CONTAINERS) else [])
+            yield one
             waiting.extend(_parts(one))
-    return list(found | counts)
 
 
 def _parts(one: Any) -> Iterator[Any]:
@@ -101,9 +129,18 @@ def _parts(one: Any) -> Iterator[Any]:
             one.__func__, one.__self__)  # fmt: skip
     elif not isinstance(one, ModuleType):
         yield type(one)
-        yield from getattr(one, "__dict__", {}).values()
-        yield from (getattr(one, name, None) for own in type(one).__mro__
-                    for name in vars(own).get("__slots__", ()))  # fmt: skip
+        yield from _held_by(one)
+
+
+def _held_by(one: Any) -> Iterator[Any]:
+    """What an object has; of those that are ours only what is the user's."""
+    held = [*getattr(one, "__dict__", {}).values(),
+            *(getattr(one, name, None) for own in type(one).__mro__
+              for name in vars(own).get("__slots__", ()))]  # fmt: skip
+    if not type(one).__module__.startswith(OURS):
+        yield from held
+    elif not type(one).__module__.endswith(".signature"):
+        yield from (value for value in held if not isinstance(value, int | float | str))
 
 
 def _of_container(one: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ __all__ = ["CALL", "OVERHEAD", "work_of"]
 
 CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
 INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
-TOGETHER = 8  # products that are added in the time in which an entry is written
+TOGETHER = 4  # products that are added in the time in which an entry is written
 UNKNOWN = 16  # of a length that is known from the numbers alone
 aten = torch.ops.aten
 PRODUCTS = frozenset((aten.matmul, aten.mm, aten.bmm, aten.linear))
@@ -33,7 +33,7 @@ def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
     """The work of a call as a function of the lengths, by their names in the graph.
 
     CALL + Σ over all operations of OVERHEAD and the entries that it writes; those of a product of
-    matrices, and of attention, count an eighth for each entry that is summed.
+    matrices, and of attention, count a quarter for each entry that is summed.
 
     >>> from attnproof.programs.prove.exporting import exported
     >>> twice = exported(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),))
