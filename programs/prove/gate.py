@@ -38,7 +38,7 @@ SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
 CUTS = (65, 257)  # where lengths are no more small, or middling
 NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
 # Work, as it is counted in work.py: a million takes about a millisecond.
-WORK = {"small": 100_000_000, "named": 400_000_000, "pairs": 80_000_000, "all": 220_000_000}
+WORK = {"small": 100_000_000, "named": 400_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
@@ -310,7 +310,7 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in _small(letters)),
         "named": _from_short_to_long(run, _named(run, letters, numbers)),
-        "pairs": ((at, "") for at in _pairs(letters, numbers)),
+        "pairs": _pairs(run, letters, numbers),
         "all": ((at, "") for at in _all(letters, seed)),
     }
     memory = _memory()
@@ -332,7 +332,7 @@ def _from_short_to_long(
     run: _Run, planned: Iterable[tuple[Lengths, str]]
 ) -> list[tuple[Lengths, str]]:
     """Calls with little work come first, so that a long one leaves none of them out."""
-    return sorted(planned, key=lambda one: run.work(run.known(one[0])))
+    return sorted(planned, key=lambda one: run.work(run.known(one[0])).bit_length())
 
 
 def _memory() -> int:
@@ -369,18 +369,18 @@ def _small(letters: list[str]) -> Iterator[Lengths]:
 
 
 OTHERS = (1, 2, 3, 5)
-NEIGHBOURS = (0, 1, -1)
+NEIGHBOURS = (1, 0, -1)
+AT_EACH = ((1, "plain"), (2, "trained"), (2, "one"))  # other lengths, and how the call is made
 
 
 def _named(
     run: _Run, letters: list[str], numbers: Sequence[int]
 ) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
     """Lengths that the source names, or what is made of them, with few and one of the others."""
-    ways = ((1, "plain"), (2, "trained"), (2, "one"))[: 3 if run.several else 2]
     tokens = [letter for letter in letters if letter in "rn"]
     named = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
     for n in named:
-        for others, way in ways:
+        for others, way in AT_EACH if run.several else AT_EACH[:2]:
             yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
         if len(tokens) > 1:
             yield from (({**dict.fromkeys(letters, others), letter: n}, "plain")
@@ -394,13 +394,19 @@ def _named(
                         for others in (2, 3))  # fmt: skip
 
 
-def _pairs(letters: list[str], numbers: Sequence[int]) -> Iterator[Lengths]:
-    """Two lengths at a time that the source names, or one more."""
+def _pairs(
+    run: _Run, letters: list[str], numbers: Sequence[int]
+) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
+    """Two lengths at a time that the source names, or one more; tokens are as many as keys."""
     named = [n for n in numbers if 1 < n <= LONG][:FEW]
-    for one, other in itertools.combinations(letters, 2):
-        for a, b in itertools.product(named, repeat=2):
-            for more in (0, 1):
-                yield {**dict.fromkeys(letters, 2), one: a + more, other: b + more}
+    tokens = [letter for letter in letters if letter in "rn"]
+    groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
+    both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
+    for a, b in itertools.product(named, repeat=2):
+        for (one, other), more in itertools.product(both, (0, 1)):
+            at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
+                  **dict.fromkeys(other, b + more)}  # fmt: skip
+            yield from ((at, way) for way in (AT_EACH[0][1], AT_EACH[1 + run.several][1]))
 
 
 def _tokens_first(letters: list[str]) -> list[str]:
