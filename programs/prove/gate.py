@@ -402,8 +402,10 @@ def _pairs(
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
     both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
-    for a, b in itertools.product(named, repeat=2):
-        for (one, other), more in itertools.product(both, (0, 1)):
+    pairs = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
+    for more, (i, j) in itertools.product((0, 1), pairs):
+        a, b = named[i], named[j]
+        for one, other in both:
             at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
                   **dict.fromkeys(other, b + more)}  # fmt: skip
             yield from ((at, way) for way in (AT_EACH[0][1], AT_EACH[1 + run.several][1]))
