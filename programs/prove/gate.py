@@ -101,7 +101,7 @@ class _Run:
         return tuple(n if isinstance(n, int) else at[self.letters[n]]
                      for n in self.graph.exported.shapes[place])  # fmt: skip
 
-    def inputs(self, at: Lengths, count: int, scale: float | None = None) -> tuple[Tensor, ...]:
+    def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
         """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
         generator = torch.Generator().manual_seed(count)
         made = []
@@ -109,8 +109,7 @@ class _Run:
             shape = self.shape(place, at)
             if like.is_floating_point():
                 x = self.numbers(shape, count + place)
-                size = VALUES[1 + count % 3 % 2] if scale is None else scale
-                made.append((x * size).to(like.dtype))
+                made.append((x * scale).to(like.dtype))
             elif count % 2 and len(shape) == 2:
                 first = torch.randint(0, 9, (shape[0], 1), generator=generator)
                 made.append((torch.arange(shape[1]) + first).to(like.dtype))
@@ -146,8 +145,7 @@ class _Run:
         work = self.work(self.known(at))
         if work > MOST_WORK or not self.allowed(at):
             return True
-        scale = None if way == "plain" else 1.0  # sums in another order are off where all is large
-        given = self.inputs(at, self.count, scale) if inputs is None else inputs
+        given = self.inputs(at, self.count) if inputs is None else inputs
         given = self.given(given, way)
         self.done += work
         want = self.of_graph(given)
