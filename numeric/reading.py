@@ -18,6 +18,8 @@ from .walk import Rows, RowWalk, Where
 
 __all__ = ["RowReading"]
 
+MOST = 1 << 63
+
 
 class RowReading(RowWalk):
     """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
@@ -53,7 +55,7 @@ class RowReading(RowWalk):
 
         No tensor has whole numbers beyond 2⁶³.
         """
-        whole = isinstance(value, int | Fraction) and value == int(value) and abs(value) < 1 << 63
+        whole = isinstance(value, int | Fraction) and value == int(value) and -MOST < value < MOST
         return int(value) if whole else float(value)
 
     def op_index(self, t: Term) -> Any:
