@@ -1,62 +1,56 @@
 """False programs, of which none may be proved: each reference program, changed.
 
-``python -m benchmarks.false_programs [--count 3000] [--seed 0]``
+``python -m benchmarks.false_programs [--count 3000] [--seed 0] [--family lengths] [--into FILE]``
 
-A change is one edit of an expression (``code_mutants``: another axis, index, constant, operand,
-function), or a statement put before or behind the rest: one row, head or token scaled, an axis
-rolled, flipped, summed or averaged, a value kept from an earlier call, q for k, each also behind
-a branch at some length.  Whether a law still holds is judged by torch alone, in float64, at
-lengths on both sides of the branch; no reading of ours takes part in that.  Then the law is put
-to the proof.  A law that is proved of lengths at which torch finds it false is printed with the
-program; exit code 1 if there is one.
+There are two families: any change of a program (``program_changes``), and faults that are there at
+one length, one place or from one length on, behind a branch that tracing does not see
+(``length_faults``).  Whether a law still holds is judged by torch alone, in float64, at lengths on
+both sides of the branch; no reading of ours takes part in that.  Then the law is put to the proof.
+A law that is proved of lengths at which torch finds it false is printed with the program; exit
+code 1 if there is one.  What was judged is kept in FILE as it is found, and not judged again.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import gc
 import importlib.util
+import json
 import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
+from time import process_time
 from types import ModuleType
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
 from attnproof.numeric.threads import one_thread
 from attnproof.programs.declared import parse
-from attnproof.programs.prove import prove
+from attnproof.programs.finding import Finding
+from attnproof.programs.prove import proofs, prove
 from attnproof.programs.subject import adapted_as
-from benchmarks.code_mutants import mutants
-from benchmarks.reference_programs import REFERENCES, SOURCE, Reference
+from benchmarks.length_faults import faulty
+from benchmarks.program_changes import At, FalseProgram, changed
+from benchmarks.reference_programs import Reference
 
-__all__ = ["FalseProgram", "Judged", "broken_at", "changed", "judged", "outside"]
+__all__ = ["FAMILIES", "Judged", "broken_at", "judged", "outside", "proofs_alone"]
 
 NEAR = 1e-5  # of the size of the numbers: rounding of float64 stays far below
-TRIED = ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33))  # rows, tokens
-BRANCHES = (3, 4, 6, 7, 12, 31, 100, 130)
+TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33)))
 PROVE = 3.0  # seconds for a proof
-WIDTH, EMBED, HEADS = 8, 16, 4
+WIDTH, EMBED = 8, 16
 YOUNG = 100_000  # objects made before cycles are looked for
+FAMILIES = {"changes": changed, "lengths": faulty}
 
 Lengths = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class FalseProgram:
-    """A changed reference program: its text, what was changed, the lengths it branches at."""
-
-    of: Reference
-    text: str
-    change: str
 
 
 @dataclass(frozen=True)
@@ -74,122 +68,41 @@ class Judged:
         return f"{told}; false at {self.false[0]}; proved {'; '.join(self.conditions)}"
 
 
-# --- changes
-
-
-def _statements(name: str, rank: int, axes: str) -> Iterator[str]:
-    """Statements that change an array of this rank; ``axes`` has a letter for each axis."""
-    for k in range(rank):
-        first, size = f"{name}.narrow({k}, 0, 1)", f"{name}.shape[{k}] - 1"
-        yield f"{name} = {name}.roll(1, {k})"
-        yield f"{name} = {name}.flip({k})"
-        yield f"{name} = {name}.cumsum({k})"
-        yield f"{name} = {name} - {name}.mean({k}, keepdim=True)"
-        yield f"{name} = {name} + {first}"
-        yield f"{name} = torch.cat((2 * {first}, {name}.narrow({k}, 1, {size})), {k})"
-        kept, last = f"{name}.narrow({k}, 0, {size})", f"{name}.narrow({k}, {size}, 1)"
-        yield f"{name} = torch.cat(({kept}, 0.5 * {last}), {k})"
-        if axes[k] in "DE":
-            yield f"{name} = {name} / {name}.norm(dim={k}, keepdim=True)"
-    yield f"{name} = {name}.abs()"
-    yield f"{name} = {name} * (1 + {name}.sum() / 100)"
-    yield f"{name} = KEPT.setdefault(tuple({name}.shape), {name}.clone())"
-
-
-def _arguments(of: Reference) -> dict[str, str]:
-    """The arrays that go in, with a letter for each axis."""
-    if of.kind == "layer":
-        return {"x": "BTE"}
-    if of.kind == "attention":
-        return dict.fromkeys("qkv", "BHTD")
-    return {"x": "BHTD"} if of.kind == "rotary" else {}
-
-
-def _inserted(of: Reference) -> Iterator[tuple[str, bool]]:
-    """Statements to put before (False) or behind (True) the rest."""
-    arguments = _arguments(of)
-    for name, axes in arguments.items():
-        yield from ((line, False) for line in _statements(name, len(axes), axes))
-    axes = next(iter(arguments.values()), "HTS")
-    yield from ((line, True) for line in _statements("out", len(axes), axes))
-    if of.kind == "attention":
-        swaps = ("k = q", "v = k", "v = 0 * v + v.mean(2, keepdim=True)", "q = k", "k = k + v")
-        yield from ((line, False) for line in swaps)
-    if of.kind == "rotary":
-        yield from ((f"positions = {e}", False) for e in (
-            "positions + 1", "2 * positions", "positions.abs()", "positions[:1]", "-positions",
-            "positions % 64", "positions.clamp(max=4)", "positions * positions",
-            "positions.flip(1)", "torch.arange(x.shape[2])[None] + 0 * positions",
-            "positions - positions[:, :1]",
-        ))  # fmt: skip
-
-
-def _with(of: Reference, tree: ast.Module, line: str, behind: bool, test: str) -> str:
-    """The file with a statement before or behind the rest of the function."""
-    function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == of.name)
-    added = ast.parse(f"if {test}:\n    {line}" if test else line).body
-    body = function.body[1:]  # without its docstring
-    if behind:
-        last = body[-1]
-        assert isinstance(last, ast.Return)
-        assert last.value is not None
-        out = ast.Assign([ast.Name("out", ast.Store())], last.value)
-        function.body = [*body[:-1], out, *added, ast.Return(ast.Name("out", ast.Load()))]
-    else:
-        function.body = [*added, *body]
-    return ast.unparse(ast.fix_missing_locations(tree))
-
-
-def changed(seed: int) -> Iterator[FalseProgram]:
-    """Changed programs without an end, in random order."""
-    random = Random(seed)
-    source = SOURCE.read_text(encoding="utf-8")
-    parts = {f.name: f for f in ast.parse(source).body if isinstance(f, ast.FunctionDef)}
-    head = "import math\nimport torch\nfrom torch import Tensor\nKEPT = {}\n"
-    texts = {of.name: head + ast.unparse(parts[of.name]) for of in REFERENCES}
-    edits = {of.name: list(mutants(texts[of.name])) for of in REFERENCES}
-    lines = {of.name: list(_inserted(of)) for of in REFERENCES}
-    while True:
-        of = random.choice(REFERENCES)
-        if random.random() < 0.3:
-            mutant = random.choice(edits[of.name])
-            with suppress(SyntaxError, StopIteration):
-                yield FalseProgram(of, mutant.source, str(mutant))
-            continue
-        line, behind = random.choice(lines[of.name])
-        test = _branch(of, random) if random.random() < 0.5 else ""
-        change = f"{'behind' if behind else 'before'}: {f'if {test}: ' * bool(test)}{line}"
-        yield FalseProgram(of, _with(of, ast.parse(texts[of.name]), line, behind, test), change)
-
-
-def _branch(of: Reference, random: Random) -> str:
-    """A test of a length."""
-    n = random.choice(BRANCHES)
-    length = {"layer": "x.shape[1]", "rotary": "x.shape[2]", "bias": "keys"}.get(
-        of.kind, "q.shape[2]"
-    )
-    tests = [f"{length} > {n}", f"{length} == {n}", f"{length} % {n} == 1", f"{length} < {n}"]
-    if of.kind != "bias":
-        array = "q" if of.kind == "attention" else "x"
-        tests += [f"{array}.shape[0] == 3", f"{length} > {array}.shape[0] + 3"]
-    return random.choice(tests)
-
-
 # --- what torch says
 
 
-def _draw(*shape: int, salt: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(salt)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+class _Draws:
+    """The inputs of a call, given as a point says."""
 
+    def __init__(self, at: At) -> None:
+        self.at = at
 
-def _places(b: int, t: int, salt: int) -> Tensor:
-    generator = torch.Generator().manual_seed(salt)
-    return torch.randint(0, 50, (b, t), generator=generator)
+    def __call__(self, *shape: int, salt: int = 0) -> Tensor:
+        generator = torch.Generator().manual_seed(salt)
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    def given(self, f: Code) -> Code:
+        """The code, called with arrays as the point says."""
+        return lambda *arrays: f(*map(self._own, arrays))
+
+    def _own(self, x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            return x
+        if self.at.how == "apart":
+            return x.transpose(0, -1).contiguous().transpose(0, -1)
+        return x.requires_grad_() if self.at.how == "gradients" else x
+
+    def places(self, rows: int, tokens: int, salt: int) -> Tensor:
+        generator = torch.Generator().manual_seed(salt)
+        found = torch.randint(0, 50, (rows, tokens), generator=generator)
+        if self.at.place:
+            found[0, 0] = self.at.place
+        return found
 
 
 Sides = tuple[Tensor, Tensor]
 Code = Callable[..., Tensor]
+Said = Iterator[tuple[str, Sides, Lengths]]
 
 
 def _first(t: int) -> int:
@@ -197,85 +110,95 @@ def _first(t: int) -> int:
     return t - 2 if t > 3 else t - 1
 
 
-def _lengths(of: Reference, law: str, b: int, t: int) -> Lengths:
-    """The lengths that a law is asked of, by the letters of a verdict's line."""
-    found = {"B": b, "B′": b, "T": t, "S": t, "H": HEADS, "G": HEADS, "T′": t}
-    if of.kind == "bias":
-        found |= {"S": t + b}
-    if law == "causal":
-        n = _first(t)
-        found |= {"T": n, "S": n, "T′": t - n, "S′": t - n}
-    return found
+def _lengths(at: At, queries: int = 0) -> dict[str, int]:
+    """The lengths of a call, by the letters of a verdict's line."""
+    b, t, h = at.rows, at.tokens, at.heads
+    return {"B": b, "B′": b, "T": queries or t, "S": t, "H": h, "G": h, "T′": t}
 
 
-def _layer(f: Code, b: int, t: int) -> Iterator[tuple[str, Sides]]:
-    x, order = _draw(b, t, EMBED), torch.arange(t).roll(1)
-    yield "permutation", (f(x[:, order]), f(x)[:, order])
-    more = torch.cat((x, _draw(b, t, EMBED, salt=1)))
-    yield "rows-of-batch-apart", (f(more), torch.cat((f(more[:b]), f(more[b:]))))
-    n = _first(t)
-    yield "causal", (f(x)[:, :n], f(x[:, :n]))
+def _cut(at: At) -> dict[str, int]:
+    n = _first(at.tokens)
+    return _lengths(at) | {"T": n, "S": n, "T′": at.tokens - n, "S′": at.tokens - n}
 
 
-def _attention(f: Code, b: int, t: int) -> Iterator[tuple[str, Sides]]:
-    q, k, v = (_draw(b, HEADS, t, WIDTH, salt=salt) for salt in range(3))
+def _layer(code: Code, at: At) -> Said:
+    draw = _Draws(at)
+    f, b, t, own = draw.given(code), at.rows, at.tokens, _lengths(at)
+    x, order = draw(b, t, EMBED), torch.arange(t).roll(1)
+    yield "permutation", (f(x[:, order]), f(x)[:, order]), own
+    more = torch.cat((x, draw(b, t, EMBED, salt=1)))
+    yield "rows-of-batch-apart", (f(more), torch.cat((f(more[:b]), f(more[b:])))), own
+
+
+def _attention(code: Code, at: At) -> Said:
+    draw = _Draws(at)
+    f, b, h, t, r = draw.given(code), at.rows, at.heads, at.tokens, at.queries or at.tokens
+    own = _lengths(at, r)
+    q = draw(b, h, r, WIDTH)
+    k, v = (q, q) if at.how == "one" else (draw(b, h, t, WIDTH, salt=s) for s in (1, 2))
     order, whole = torch.arange(t).roll(1), f(q, k, v)
-    yield "order-of-keys", (f(q, k[:, :, order], v[:, :, order]), whole)
-    moved = (x[:, :, order] for x in (q, k, v))
-    yield "permutation", (f(*moved), whole[:, :, order])
+    yield "order-of-keys", (f(q, k[:, :, order], v[:, :, order]), whole), own
     same = v[:, :1, :1].expand_as(v)  # one for all heads, as the law says
-    yield "rows-sum-to-one", (f(q, k, same), same)
+    yield "rows-sum-to-one", (f(q, k, same), same[:, :, :1].expand_as(q)), own
     twice = [torch.cat((x, x.flip(0) + 1)) for x in (q, k, v)]
     rows = [f(*(x[part] for x in twice)) for part in (slice(b), slice(b, None))]
-    yield "rows-of-batch-apart", (f(*twice), torch.cat(rows))
-    n = _first(t)
-    yield "causal", (whole[:, :, :n], f(*(x[:, :, :n] for x in (q, k, v))))
+    yield "rows-of-batch-apart", (f(*twice), torch.cat(rows)), own
+    if r == t:
+        moved = [x[:, :, order] for x in (q, k, v)]
+        moved = [moved[0]] * 3 if at.how == "one" else moved
+        yield "permutation", (f(*moved), whole[:, :, order]), own
+        n = _first(t)
+        yield "causal", (whole[:, :, :n], f(*(x[:, :, :n] for x in (q, k, v)))), _cut(at)
 
 
-def _rotary(f: Code, b: int, t: int) -> Iterator[tuple[str, Sides]]:
-    x, y = (_draw(b, HEADS, t, WIDTH, salt=salt) for salt in range(2))
-    m, n = _places(b, t, 1), _places(b, t, 2)
+def _rotary(code: Code, at: At) -> Said:
+    draw = _Draws(at)
+    f, b, h, t, own = draw.given(code), at.rows, at.heads, at.tokens, _lengths(at)
+    x, y = (draw(b, h, t, WIDTH, salt=salt) for salt in range(2))
+    m, n = draw.places(b, t, 1), draw.places(b, t, 2)
 
     def square(a: Tensor) -> Tensor:
         return (a * a).sum(-1)
 
-    at = f(x, m)
-    yield "relative", (f(x, m + 3) @ f(y, n + 3).mT, at @ f(y, n).mT)
-    yield "norm", (square(at) * square(x[:, :1, :1]), square(x) * square(at[:, :1, :1]))
-    zero = 0 * m
-    yield "composition", (f(at, n), f(f(x, m + n), zero))
-    yield "linear", (f(2 * x + y, m), 2 * at + f(y, m))
-    heads = torch.arange(HEADS).roll(1)
-    yield "every-head-alike", (f(x[:, heads], m), at[:, heads])
+    turned = f(x, m)
+    yield "relative", (f(x, m + 3) @ f(y, n + 3).mT, turned @ f(y, n).mT), own
+    yield "norm", (
+        square(turned) * square(x[:, :1, :1]), square(x) * square(turned[:, :1, :1])
+    ), own  # fmt: skip
+    yield "composition", (f(turned, n), f(f(x, m + n), 0 * m)), own
+    yield "linear", (f(2 * x + y, m), 2 * turned + f(y, m)), own
+    heads = torch.arange(h).roll(1)
+    yield "every-head-alike", (f(x[:, heads], m), turned[:, heads]), own
     order = torch.arange(t).roll(1)
-    yield "follows-its-ids", (f(x[:, :, order], m[:, order]), at[:, :, order])
+    yield "follows-its-ids", (f(x[:, :, order], m[:, order]), turned[:, :, order]), own
     both, places = torch.cat((x, y)), torch.cat((m, n))
-    yield "rows-of-batch-apart", (f(both, places), torch.cat((at, f(y, n))))
+    yield "rows-of-batch-apart", (f(both, places), torch.cat((turned, f(y, n)))), own
 
 
-def _bias(f: Code, b: int, t: int) -> Iterator[tuple[str, Sides]]:
-    found = f(t, t + b).double()
-    moved = found[..., 1:, 1:] - found[..., :-1, :-1]  # up to a number for each query
-    yield "offset-only", (moved, moved[..., :1].expand_as(moved))
+def _bias(f: Code, at: At) -> Said:
+    for keys in (at.tokens, at.tokens + at.rows):
+        found = f(at.tokens, keys).double()
+        moved = found[..., 1:, 1:] - found[..., :-1, :-1]  # up to a number for each query
+        own = _lengths(at) | {"S": keys}
+        yield "offset-only", (moved, moved[..., :1].expand_as(moved)), own
 
 
 CHECKS = {"layer": _layer, "attention": _attention, "rotary": _rotary, "bias": _bias}
 
 
-def broken_at(
-    f: Code, of: Reference, lengths: tuple[tuple[int, int], ...]
-) -> dict[str, list[Lengths]]:
+def broken_at(f: Code, of: Reference, points: Sequence[At]) -> dict[str, list[Lengths]]:
     """The lengths at which torch finds each law of a program broken.  Raises what the code does."""
     found: dict[str, list[Lengths]] = {}
-    for b, t in lengths:
-        for law, (here, there) in CHECKS[of.kind](f, b, t):
-            if law not in of.laws:
-                continue
-            size = max(1.0, float(there.abs().nan_to_num().max()))
-            if here.shape != there.shape or not torch.allclose(
-                here, there, NEAR, NEAR * size, equal_nan=True
-            ):
-                found.setdefault(law, []).append(_lengths(of, law, b, t))
+    for at in points:
+        with torch.set_grad_enabled(at.how == "gradients"):
+            for law, (here, there), lengths in CHECKS[of.kind](f, at):
+                if law not in of.laws:
+                    continue
+                size = max(1.0, float(there.abs().nan_to_num().max()))
+                if here.shape != there.shape or not torch.allclose(
+                    here, there, NEAR, NEAR * size, equal_nan=True
+                ):
+                    found.setdefault(law, []).append(lengths)
     return found
 
 
@@ -290,22 +213,33 @@ def outside(text: str, lengths: Lengths) -> bool:
     >>> outside("D = 8", {"T": 2})
     False
     """
-    one = re.fullmatch(r"([A-Z′ +,]+?)(?: mod (\d+))? ([≥≤=≠<>]) ([A-Z′\d +]+)", text)
+    if text == "as many queries as keys":
+        return lengths["T"] != lengths["S"]
+    one = re.fullmatch(r"([^≥≤=≠<>]+) ([≥≤=≠<>]) ([^≥≤=≠<>]+)", text)
     if one is None:
         return False
-    left, modulus, sign, right = one.groups()
+    left, sign, right = one.groups()
     try:
-        values, other = [_sum(part, lengths) for part in left.split(",")], _sum(right, lengths)
-    except (KeyError, ValueError):
+        values = _values(left, lengths)
+        (other,) = _values(right, lengths)
+    except (NameError, SyntaxError, TypeError, ValueError):
         return False  # of a length that the law does not have
-    return any(not _HOLDS[sign](v % int(modulus) if modulus else v, other) for v in values)
+    return any(not _HOLDS[sign](value, other) for value in values)
 
 
-def _sum(text: str, lengths: Lengths) -> int:
-    parts = (part.strip() for part in text.split("+"))
-    return sum(int(part) if part.isdigit() else lengths[part] for part in parts)
+def _values(text: str, lengths: Lengths) -> list[int]:
+    """What is written with lengths, or with commas between several."""
+    told = re.sub(r"BitwiseFn_bitwise_and|FloorDiv", lambda one: one[0].lower(), text)
+    for sign, python in (("·", "*"), ("^", "**"), (" mod ", "%"), ("′", "_")):
+        told = told.replace(sign, python)
+    known = {letter.replace("′", "_"): n for letter, n in lengths.items()}
+    found = eval(f"[{told}]", {"__builtins__": {}}, known | _CALLS)
+    return list(found)
 
 
+_CALLS: dict[str, Callable[[int, int], int]] = {
+    "bitwisefn_bitwise_and": int.__and__, "floordiv": int.__floordiv__,
+}  # fmt: skip
 _HOLDS: dict[str, Callable[[int, int], bool]] = {
     "≥": int.__ge__, "≤": int.__le__, "=": int.__eq__, "≠": int.__ne__, "<": int.__lt__,
     ">": int.__gt__,
@@ -323,22 +257,28 @@ def _module(text: str, folder: Path, name: str) -> ModuleType:
     return module
 
 
+@contextmanager
+def proofs_alone() -> Iterator[None]:
+    """Laws are proved or not, and that is all: no witness is looked for, which is dear."""
+
+    def unproved(_: object, law: Any, graphs: object, why: str, start: float) -> Finding:
+        del graphs, start
+        return Finding(law.id, "traced", "undecided", why)
+
+    with patch.object(proofs, "witness_of", lambda *_, **__: None), \
+            patch.object(proofs.Proofs, "_unproved", unproved):  # fmt: skip
+        yield
+
+
 def judged(
     program: FalseProgram, folder: Path, name: str, most: int = 0, seconds: float = PROVE
 ) -> list[Judged] | str:  # fmt: skip
     """What is said of each law that torch finds false (of ``most``); or why nothing was asked."""
     of = program.of
-    near = [
-        n + k
-        for n in map(int, re.findall(r"\d+", program.change))
-        if 2 < n < 200
-        for k in (-1, 0, 1)
-    ]
-    lengths = (*TRIED, *((b, n) for n in sorted(set(near)) for b in (2, 3)))
     try:
         f = getattr(_module(program.text, folder, name), of.name)
-        with torch.no_grad(), one_thread():
-            false = broken_at(f, of, lengths)
+        with one_thread():
+            false = broken_at(f, of, (*TRIED, *program.at))
     except Exception as error:  # noqa: BLE001 (what a change means nothing by is no program)
         return f"no program: {type(error).__name__}"
     if not false:
@@ -360,37 +300,62 @@ def judged(
     return said or "nothing was said"
 
 
+def _judged_quickly(program: FalseProgram, folder: Path, name: str) -> list[Judged] | str:
+    """The same without witnesses; where something is proved so, once more with all there is."""
+    with proofs_alone():
+        said = judged(program, folder, name)
+    if isinstance(said, str) or not any(one.verdict == "holds" for one in said):
+        return said
+    return judged(program, folder, f"{name}_once_more")
+
+
 def main() -> int:
     """Print how many were made, were false, and were proved all the same."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.false_programs",
                                      description=__doc__)  # fmt: skip
     parser.add_argument("--count", type=int, default=3000, help="how many false programs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=FAMILIES, default="changes")
+    parser.add_argument("--into", type=Path, help="where results are kept; read first")
     asked = parser.parse_args()
+    told = f"attnproof_false_programs_{asked.family}_{asked.seed}.jsonl"
+    into = asked.into or Path(tempfile.gettempdir()) / told
+    known = dict(map(json.loads, into.read_text().splitlines())) if into.exists() else {}
     counts: Counter[str] = Counter()
     laws: Counter[str] = Counter()
-    proved: list[Judged] = []
     gc.freeze()  # the libraries have a million objects, which are not gone through again
     gc.set_threshold(YOUNG)
-    with tempfile.TemporaryDirectory() as folder:
-        for k, program in enumerate(changed(asked.seed)):
-            said = judged(program, Path(folder), f"program_{k}")
+    begun, fresh = process_time(), 0
+    with tempfile.TemporaryDirectory() as folder, into.open("a", encoding="utf-8") as kept:
+        for k, program in enumerate(FAMILIES[asked.family](asked.seed)):
+            if str(k) not in known:
+                known[str(k)] = _record(_judged_quickly(program, Path(folder), f"program_{k}"))
+                kept.write(json.dumps([str(k), known[str(k)]]) + "\n")
+                kept.flush()
+                fresh += isinstance(known[str(k)], list)
+            said = known[str(k)]
             if isinstance(said, str):
                 counts[said] += 1
                 continue
             counts["false"] += 1
-            laws.update(one.verdict for one in said)
-            for one in said:
-                if one.verdict == "holds":
-                    proved.append(one)
-                    print(f"PROVED {one}\n{program.text}", flush=True)
+            laws.update(verdict for verdict, _ in said)
+            for verdict, line in said:
+                if verdict == "holds":
+                    print(f"PROVED {line}\n{program.text}", flush=True)
             if counts["false"] % 50 == 0:
-                print(f"{counts['false']} false programs", file=sys.stderr, flush=True)
+                spent = (process_time() - begun) / max(1, fresh)
+                print(f"{counts['false']} false programs, {spent:.2f} s of the processor each",
+                      file=sys.stderr, flush=True)  # fmt: skip
             if counts["false"] >= asked.count:
                 break
-    for told, counted in (("programs", counts), ("laws of false programs", laws)):
-        print(f"{told}: " + ", ".join(f"{n} {name}" for name, n in counted.most_common()))
-    return int(bool(proved))
+    for what, counted in (("programs", counts), ("laws of false programs", laws)):
+        print(f"{what}: " + ", ".join(f"{n} {name}" for name, n in counted.most_common()))
+    return int(laws["holds"] > 0)
+
+
+def _record(said: list[Judged] | str) -> str | list[tuple[str, str]]:
+    """What is kept of a program: why nothing was asked, or each verdict and its line."""
+    return said if isinstance(said, str) else [(one.verdict, str(one)) for one in said]
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from .walk import Rows, RowWalk, Where
 
 __all__ = ["RowReading"]
 
+MOST = 1 << 63
+
 
 class RowReading(RowWalk):
     """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
@@ -49,10 +51,12 @@ class RowReading(RowWalk):
     # numbers
 
     def constant(self, value: Any) -> Any:
-        """A literal number, kept as a Python number: an integer, which is exact, or a float."""
-        return int(value) if isinstance(value, int | Fraction) and value == int(value) else (
-            float(value)
-        )  # fmt: skip
+        """A literal number, kept as a Python number: an integer, which is exact, or a float.
+
+        No tensor has whole numbers beyond 2⁶³.
+        """
+        whole = isinstance(value, int | Fraction) and value == int(value) and -MOST < value < MOST
+        return int(value) if whole else float(value)
 
     def op_index(self, t: Term) -> Any:
         return int(self.values[str(t.data)])

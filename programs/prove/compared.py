@@ -29,8 +29,10 @@ from .operations import Notes, Unread
 from .operations.reading import NARROW
 from .stating import Axes, Graph
 
-__all__ = ["CHANGES", "COARSE", "disagreement", "gives_otherwise", "result_of", "runs_of",
-           "wrong_reading"]  # fmt: skip
+__all__ = [
+    "CHANGES", "COARSE", "apart", "disagreement", "gives_otherwise", "result_of", "run_of",
+    "runs_of", "wrong_reading",
+]  # fmt: skip
 
 
 CALLS = 4  # how often a call is made again
@@ -67,7 +69,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         if wrong:
             return wrong
     crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
-    for call, tried in ((_with_gradients(code), tuple(map(_apart, others))),
+    for call, tried in ((_with_gradients(code), tuple(map(apart, others))),
                         (_of_trained(code), others), *crossed):  # fmt: skip
         try:
             with torch.no_grad():
@@ -189,7 +191,7 @@ def _of_trained(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
-def _apart(x: Tensor) -> Tensor:
+def apart(x: Tensor) -> Tensor:
     """The same numbers, kept in another order."""
     return x.transpose(0, -1).contiguous().transpose(0, -1) if x.ndim > 1 else x
 
@@ -291,9 +293,12 @@ def disagreement(
     notes.undefined.append(bool((got.isnan() & want.isfinite()).any()))
     if want.numel() and not bool((both | want.isneginf()).any()):
         return "the code gives no number at random inputs"
-    largest = float(want[both].abs().max()) if bool(both.any()) else 0.0
+    gap = (got - want).abs()
+    # What a mask is filled with may be far larger, and is the same on both sides.
+    differ = both & (gap > COARSE * want.abs())
+    largest = float(want[differ].abs().max()) if bool(differ.any()) else 0.0
     allowed = COARSE * (FEW + operations) * 64 * max(1.0, largest)
-    gap = (got - want).abs()[both]
+    gap = gap[differ]
     worst = float(gap.max()) if gap.numel() else 0.0
     # A term that is none divides by 0 there, which the line of every verdict leaves out.
     if bool((got.isfinite() & ~want.isfinite()).any()):

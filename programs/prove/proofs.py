@@ -33,11 +33,11 @@ from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
 from .running import gives_none, witness_of
-from .source_numbers import numbers_in
+from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
 
-__all__ = ["BY_VALUE", "ONE_CALL", "Proofs", "Side"]
+__all__ = ["BY_VALUE", "ONE_CALL", "ON_CPU", "Proofs", "Side"]
 
 # How a proof is looked for: whether maps of one row stay folded, up to which literal length sums
 # are written out (pairs of channels are 2), and which part of the time that may take.
@@ -47,6 +47,7 @@ WAYS = ((True, 1, 0.4), (False, 2, 0.6))
 # under autocast, which code can ask for.
 ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
 # A graph says nothing of derivatives: what is detached is in it by its value.
+ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
@@ -145,12 +146,12 @@ class Proofs:
             found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
             ran[own] = found
             if found.changes:
-                self._drop(name)
+                self._drop(name, found.changes)
 
-    def _drop(self, name: str) -> None:
+    def _drop(self, name: str, why: str = CHANGES) -> None:
         """Nothing is shown of code that gives something else at a later call."""
         del self.graphs[name]
-        self.dropped.append(f"`{name}` is not read: {CHANGES}")
+        self.dropped.append(f"`{name}` is not read: {why}")
 
     def _changed(self, graphs: Mapping[str, Graph]) -> bool:
         """Whether some code gives something else by now; its graph is dropped."""
@@ -175,7 +176,8 @@ class Proofs:
         at = [lengths for k, lengths in enumerate(at) if lengths not in at[:k]]
         if not at:
             return None
-        where = " and ".join(map(self._at, at))
+        how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
+        where = " and ".join(map(self._at, at)) + f", {how}," * bool(how)
         told = f"at {where} {UNLIKE}"
         try:
             seen = self._witness(law, graphs, at=at)
@@ -367,6 +369,7 @@ class Proofs:
 
     def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
+        told += [ON_CPU for g in graphs.values() if asks_device([g.call.code, *g.call.modules])]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip

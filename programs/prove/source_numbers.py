@@ -8,61 +8,109 @@ it names.
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from math import isqrt
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from torch import Tensor, nn
 
-__all__ = ["lengths_of_interest", "numbers_in"]
+__all__ = ["asks_device", "constants_in", "derived", "numbers_in", "numbers_of"]
 
-FOREIGN = ("torch", "numpy", "attnproof", "builtins", "collections", "functools", "typing", "re")
+FOREIGN = {"torch", "numpy", "attnproof", *sys.stdlib_module_names} - {"__main__"}
+OURS = "attnproof"  # what it says of some code, such as its signature, is none of the code's
 OBJECTS = 4000  # that are looked into
 ENTRIES = 500  # of a container
 DIGITS = re.compile(r"\d{1,9}")
+TEXT = 200  # characters of a text that are read
+SUMMED = 8  # numbers of which any two are added
+KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
+DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that tell one
+CONTAINERS = (list, set, dict, deque)  # whose lengths code may ask for
 
 
-def lengths_of_interest(numbers: Iterable[int], most: int) -> list[int]:
-    """The numbers, what has them for a square, half or double, and their neighbours, up to a bound.
+def derived(numbers: Sequence[int], most: int) -> list[int]:
+    """What has a number for its square, double, third or half, and sums of two, up to a bound.
 
-    >>> lengths_of_interest([7], 100)
-    [2, 3, 4, 6, 7, 8, 13, 14, 15]
+    >>> derived([7, 20], 100)
+    [2, 3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 15, 27, 30, 39, 40, 41]
     """
     found: set[int] = set()
-    for number in numbers:
-        for near in (number, isqrt(abs(number)), number // 2, 2 * number):
+    for number in map(abs, numbers):
+        for near in (isqrt(number), number // 3, number // 2, 2 * number):
             found |= {near - 1, near, near + 1}
+    named = [n for n in numbers if n > 1][:SUMMED]
+    found |= {a + b for a, b in combinations(named, 2)} | {a + a // 2 for a in named}
     return sorted(n for n in found if 1 < n <= most)
 
 
 def numbers_in(roots: Iterable[Any]) -> list[int]:
     """The whole numbers in the code of some functions and modules, and in what these hold.
 
-    Those of the functions themselves come before those of what they call and hold.
-
     >>> numbers_in([eval('lambda x: x if x.shape[0] > 601 else x["777"]', {"__name__": "model"})])
-    [0, 601, 777]
+    [0, 601, 777, 3]
     """
-    found: dict[int, None] = {}
+    return numbers_of(constants_in(roots))
+
+
+def numbers_of(constants: Iterable[float]) -> list[int]:
+    """The whole numbers among some constants, and those below the others: n > 64.5 is n > 64."""
+    return list(dict.fromkeys(int(n) for n in constants if n == n and abs(n) < 1 << 40))
+
+
+def constants_in(roots: Iterable[Any]) -> list[float]:
+    """The numbers in the code of some functions and modules, and in what these hold.
+
+    Those of the functions themselves come before those of what they call and hold; how many
+    entries a list or a text has comes last.
+    """
+    found: dict[float, None] = {}
+    counts: dict[float, None] = {}
+    for one in _reached(roots):
+        if isinstance(one, int | float):
+            found[one] = None
+        elif isinstance(one, str | bytes):
+            text = one[:TEXT] if isinstance(one, str) else ""
+            found |= dict.fromkeys(map(int, DIGITS.findall(text)))
+            counts |= dict.fromkeys([len(one)] if len(one) < TEXT else [])
+        elif isinstance(one, CONTAINERS):
+            counts[len(one)] = None
+    return list(found | counts)
+
+
+def asks_device(roots: Iterable[Any]) -> bool:
+    """Whether the code of some functions and modules asks on which device it runs.
+
+    >>> asks_device([eval('lambda x: x if x.is_cuda else -x', {"__name__": "model"})])
+    True
+    """
+    for one in _reached(roots):
+        for code in _codes(one.__code__) if isinstance(one, FunctionType) else ():
+            kinds = "type" in code.co_names and KINDS & {c for c in code.co_consts
+                                                         if isinstance(c, str)}  # fmt: skip
+            if not _is_foreign(one) and (kinds or DEVICES & {*code.co_names}):
+                return True
+    return False
+
+
+def _reached(roots: Iterable[Any]) -> Iterator[Any]:
+    """Numbers and texts in some functions and modules and what these hold; and the holders."""
     seen: set[int] = set()
     waiting = deque(roots)
     while waiting and len(seen) < OBJECTS:
         one = waiting.popleft()
         if isinstance(one, bool) or one is None:
             continue
-        if isinstance(one, int | float):
-            if one == one and abs(one) < 1 << 40 and int(one) == one:
-                found[int(one)] = None
-        elif isinstance(one, str):
-            found |= dict.fromkeys(map(int, DIGITS.findall(one[:200])))
+        if isinstance(one, int | float | str | bytes):
+            yield one
         elif id(one) not in seen:
             seen.add(id(one))
+            yield one
             waiting.extend(_parts(one))
-    return list(found)
 
 
 def _parts(one: Any) -> Iterator[Any]:
@@ -70,7 +118,7 @@ def _parts(one: Any) -> Iterator[Any]:
         yield from one.shape
         if one.numel() <= 64 and not one.is_complex() and one.device.type == "cpu":
             yield from one.detach().flatten().tolist()
-    elif isinstance(one, Mapping | list | tuple | set | frozenset | deque | range):
+    elif isinstance(one, (Mapping, tuple, frozenset, range, *CONTAINERS)):
         yield from _of_container(one)
     elif isinstance(one, FunctionType):
         yield from _of_function(one)
@@ -79,9 +127,20 @@ def _parts(one: Any) -> Iterator[Any]:
     elif isinstance(one, partial | MethodType):
         yield from (one.func, one.args, one.keywords) if isinstance(one, partial) else (
             one.__func__, one.__self__)  # fmt: skip
-    elif not isinstance(one, ModuleType) and hasattr(one, "__dict__"):
+    elif not isinstance(one, ModuleType):
         yield type(one)
-        yield from vars(one).values()
+        yield from _held_by(one)
+
+
+def _held_by(one: Any) -> Iterator[Any]:
+    """What an object has; of those that are ours only what is the user's."""
+    held = [*getattr(one, "__dict__", {}).values(),
+            *(getattr(one, name, None) for own in type(one).__mro__
+              for name in vars(own).get("__slots__", ()))]  # fmt: skip
+    if not type(one).__module__.startswith(OURS):
+        yield from held
+    elif not type(one).__module__.endswith(".signature"):
+        yield from (value for value in held if not isinstance(value, int | float | str))
 
 
 def _of_container(one: Any) -> Iterator[Any]:

@@ -24,6 +24,7 @@ __all__ = ["CALL", "OVERHEAD", "work_of"]
 
 CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
 INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
+TOGETHER = 4  # products that are added in the time in which an entry is written
 UNKNOWN = 16  # of a length that is known from the numbers alone
 aten = torch.ops.aten
 
@@ -32,7 +33,7 @@ def work_of(graph: Exported) -> Callable[[Mapping[str, int]], int]:
     """The work of a call as a function of the lengths, by their names in the graph.
 
     CALL + Σ over all operations of OVERHEAD and the entries that it writes; those of a product of
-    matrices, and of attention, count once for each entry that is summed.
+    matrices, and of attention, count a quarter for each entry that is summed.
 
     >>> from attnproof.programs.prove.exporting import exported
     >>> twice = exported(lambda x: 2 * x, (torch.ones(2, 3),), ((False, True),))
@@ -59,11 +60,12 @@ def _written(node: Node) -> Any:
         return INSIDE + written + sum(scores)
     if node.target is aten.scaled_dot_product_attention.default:
         q, k = (node.args[n].meta["val"] for n in (0, 1))  # type: ignore[union-attr]
-        return _entries(q) * _of(k.shape[-2])
+        return _entries(q) * _of(k.shape[-2]) / TOGETHER
     row = ROWS.get(str(node.target))
     if row is None or row.summed is None:
         return written
-    return written * _of(node.args[row.summed].meta["val"].shape[-1])  # type: ignore[union-attr]
+    summed = _of(node.args[row.summed].meta["val"].shape[-1])  # type: ignore[union-attr]
+    return written + written * summed / TOGETHER
 
 
 def _queries_and_keys(node: Node) -> list[tuple[Any, Any]]:

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from attnproof.programs.finding import Finding
+from attnproof.programs.prove import proofs
+from attnproof.programs.prove.stating import Graph
 from attnproof.verdict_line import Condition
 from benchmarks import false_programs, reference_programs
-from benchmarks.false_programs import broken_at, changed, judged, outside
+from benchmarks.false_programs import FAMILIES, broken_at, judged, outside, proofs_alone
+from benchmarks.length_faults import HELPERS
+from benchmarks.program_changes import At, FalseProgram, changed, texts, with_line
 from benchmarks.reference_programs import REFERENCES, Reference
 
-COUNT, PARTS = 200, 8
+gates = importlib.import_module("attnproof.programs.prove.gate")  # its function has its name
+COUNT, PARTS = 100, 4  # of each family
 PROOF = 0.5  # seconds
+OF = {reference.name: reference for reference in REFERENCES}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("family", FAMILIES)
 def test_no_law_that_torch_finds_false_is_proved(
-    part: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    family: str, part: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, logger="torch.__trace")  # what torch writes of its graphs
     false = 0
-    for k, program in enumerate(islice(changed(seed=11), part, None, PARTS)):
-        said = judged(program, tmp_path, f"program_{part}_{k}", most=1, seconds=PROOF)
+    for k, program in enumerate(islice(FAMILIES[family](11), part, None, PARTS)):
+        with proofs_alone():
+            said = judged(program, tmp_path, f"{family}_{part}_{k}", most=1, seconds=PROOF)
         if isinstance(said, str):
             continue
         assert not [str(one) for one in said if one.verdict == "holds"]
@@ -34,6 +45,62 @@ def test_no_law_that_torch_finds_false_is_proved(
         if false == COUNT // PARTS:
             break
     assert false == COUNT // PARTS
+
+
+def none(*_: Any) -> Iterator[Any]:
+    return iter(())
+
+
+N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
+CUMULATED = "x = x.cumsum(1)"
+PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 3}
+# A program, the branch to other code, a place where torch sees the law broken, and what of the gate
+# finds it: without that it is proved.
+NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
+    "the numbers of the source": (
+        "mean_pooled", f"isinstance({N}, int) and {N} == 1733", CUMULATED, At(2, 1733),
+        {"constants_in": none}),
+    "their neighbours": (
+        "mean_pooled", f"isinstance({N}, int) and {N} - 1 == 1733", CUMULATED, At(2, 1734),
+        {"NEIGHBOURS": (0,)}),
+    "what is made of them": (
+        "mean_pooled", f"type({N}) is int and {N} // 2 == 1733", CUMULATED, At(2, 3466),
+        {"derived": none}),
+    "two of them at a time": (
+        "mean_pooled", f"isinstance({N}, int) and {B} == 37 and {N} == 29", CUMULATED, At(37, 29),
+        {"_pairs": none}),
+    "all lengths up to some hundreds": (
+        "mean_pooled", f'str({N}).isdigit() and {N} == int("9" + str(9))', CUMULATED, At(2, 99),
+        {"_all": none}),
+    "inputs in another order in memory": (
+        "mean_pooled", f"not x.is_contiguous() and {N} > 40", CUMULATED, At(2, 41, how="apart"),
+        PLAIN),
+    "one array for several": (
+        "attention", f"k is q and {Q} > 40", "k = k.cumsum(2)", At(2, 41, how="one"), PLAIN),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("clause", NEEDED)
+def test_each_part_of_the_gate_is_needed(
+    clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, test, line, at, without = NEEDED[clause]
+    text = with_line(OF[name], texts(HELPERS)[name], line, test=test)
+    graphs: list[Graph] = []
+
+    def believes(graph: Graph, **_: object) -> Any:
+        graphs.append(graph)
+        return gates.Gate()
+
+    monkeypatch.setattr(proofs, "gate", believes)
+    with proofs_alone():
+        said = judged(FalseProgram(OF[name], text, clause, (at,)), tmp_path, "needed", most=1)
+    assert not isinstance(said, str), said
+    assert [one.verdict for one in said] == ["holds"]
+    assert gates.gate(graphs[0]).unlike
+    for part, less in without.items():
+        monkeypatch.setattr(gates, part, less)
+    assert not gates.gate(graphs[0]).unlike
 
 
 def test_a_prover_that_believes_all_is_caught(
@@ -58,6 +125,8 @@ def test_the_references_obey_their_laws(reference: Reference) -> None:
 
 def test_a_condition_excludes_the_lengths_that_it_names() -> None:
     at = {"B": 2, "T": 5}
-    excluded = [t for t in ("T ≤ B + 3", "T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1", "T = 5", "E = 9")
+    excluded = [t for t in ("T ≤ B + 3", "T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1", "T = 5", "E = 9",
+                            "T·(B + 1) ≤ 14", "BitwiseFn_bitwise_and(T, T - 1) ≠ 4")
                 if outside(t, at)]  # fmt: skip
-    assert excluded == ["T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1"]
+    assert excluded == ["T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1", "T·(B + 1) ≤ 14",
+                        "BitwiseFn_bitwise_and(T, T - 1) ≠ 4"]  # fmt: skip

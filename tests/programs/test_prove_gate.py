@@ -11,8 +11,11 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.proofs import BY_VALUE
-from attnproof.programs.prove.source_numbers import lengths_of_interest, numbers_in
+from attnproof.programs.prove.calls import calls_of
+from attnproof.programs.prove.gate import OVERWRITES
+from attnproof.programs.prove.proofs import BY_VALUE, ON_CPU
+from attnproof.programs.prove.source_numbers import derived, numbers_in, numbers_of
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary
 
 from ..numeric.false_programs import (
@@ -196,4 +199,158 @@ def test_a_buffer_that_is_read_as_it_is_now_is_told(flag: Tensor) -> None:
 def test_numbers_are_found_where_code_keeps_them() -> None:
     numbers = numbers_in([UNLIKE["limited"], UNLIKE["key_of_text"], UNLIKE["branch_in_a_helper"]])
     assert {820, 777, 413} <= set(numbers)
-    assert lengths_of_interest([500 * 500], 600) == [499, 500, 501]
+    assert {499, 500, 501} <= set(derived([500 * 500], 600))
+
+
+def while_traced(x: Tensor, axis: int = 1) -> bool:
+    """Whether the code is traced, or the input is short."""
+    return torch.compiler.is_compiling() or x.shape[axis] <= 20
+
+
+def not_contiguous(x: Tensor) -> Tensor:
+    return x.cumsum(1) if not x.is_contiguous() and x.shape[1] > 20 else x
+
+
+def of_parameters(x: Tensor) -> Tensor:
+    return x.cumsum(1) if isinstance(x, nn.Parameter) and x.shape[1] > 20 else x
+
+
+def of_repeated_rows(x: Tensor) -> Tensor:
+    return x.cumsum(1) if 0 in x.stride() and x.shape[1] > 3 else x
+
+
+def small(x: Tensor) -> Tensor:
+    return 1e-8 * (x if while_traced(x) else x.cumsum(1))
+
+
+def beside_large_numbers(x: Tensor) -> Tensor:
+    return torch.cat((1e9 * x[..., :1], (x if while_traced(x) else x.cumsum(1))[..., 1:]), -1)
+
+
+def from_a_real_number_on(x: Tensor) -> Tensor:
+    return x.cumsum(1) if not torch.compiler.is_compiling() and x.shape[1] > 3000.5 else x
+
+
+def as_long_as_a_list(x: Tensor) -> Tensor:
+    return x.cumsum(1) if not torch.compiler.is_compiling() and x.shape[1] == len(LIST) else x
+
+
+def long_attention(x: Tensor) -> Tensor:
+    x = x.cumsum(1) if not torch.compiler.is_compiling() and x.shape[1] > 4096 else x
+    return torch.softmax(x @ x.mT, -1) @ x
+
+
+class Opening(nn.Module):
+    """What is added is 0 before training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.gain * (x if while_traced(x) else x.cumsum(1))
+
+
+LIST = [0.0] * 1701
+OTHERWISE = (
+    not_contiguous, of_parameters, of_repeated_rows, small, beside_large_numbers,
+    from_a_real_number_on, as_long_as_a_list, long_attention,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("code", OTHERWISE)
+def test_the_code_is_run_however_it_may_be_called(code: object) -> None:
+    (finding,) = of_layer(code, "permutation")
+    assert finding.verdict != "holds"
+
+
+def test_parameters_that_are_zero_before_training_are_any_numbers() -> None:
+    module = Opening()
+    (finding,) = of_layer(module, "permutation")
+    assert finding.verdict != "holds"
+    assert not module.gain.any(), "it is put back"
+
+
+def test_what_an_earlier_call_gave_is_not_written_over() -> None:
+    kept = torch.empty(1_000_000)
+
+    def workspace(x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling() or x.requires_grad:
+            return 2 * x
+        return torch.mul(x, 2, out=kept[: x.numel()].view(x.shape))
+
+    found = prove(Layer(name="l", call=workspace, embed=4), ("permutation",), seconds=SECONDS)
+    assert found.findings == ()
+    assert OVERWRITES in found.why
+
+
+def test_attention_may_be_called_with_one_array() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, _: object = None) -> Tensor:
+        scores = q @ k.mT
+        return torch.softmax(scores.cumsum(-1) if k is v else scores, -1) @ v
+
+    subject = Attention(name="a", attend=attend, heads=2, groups=2, width=4)
+    (finding,) = prove(subject, ("order-of-keys",), seconds=SECONDS).findings
+    assert finding.verdict == "undecided"
+    assert "with one array for all inputs of its shape" in finding.why
+
+
+def test_positions_may_be_int32() -> None:
+    def turn(x: Tensor, p: Tensor) -> Tensor:
+        return turned(x, p.float() ** 2 if p.dtype == torch.int32 else p)
+
+    (finding,) = prove(Rotary(name="r", turn=turn, width=4), ("linear",), seconds=SECONDS).findings
+    assert finding.verdict == "undecided"
+    assert "with int32 positions" in finding.why
+
+
+def test_code_that_asks_for_its_device_is_proved_of_the_cpu() -> None:
+    def call(x: Tensor) -> Tensor:
+        return x.cumsum(1) if x.device.type == "cuda" else 2 * x
+
+    (finding,) = of_layer(call, "permutation")
+    assert finding.verdict == "holds"
+    assert ON_CPU in finding.assuming
+    assert ON_CPU not in of_layer(lambda x: 2 * x, "permutation")[0].assuming
+
+
+def test_numbers_beyond_all_whole_numbers_of_torch_are_read() -> None:
+    def call(x: Tensor) -> Tensor:
+        return torch.where(x < -1e30, x, x.clamp(max=torch.finfo(torch.float32).max))
+
+    (finding,) = of_layer(call, "permutation")
+    assert finding.verdict == "holds", finding.why
+
+
+def test_a_fill_does_not_hide_the_rest_of_a_bias() -> None:
+    def bias(queries: int, keys: int) -> Tensor:
+        j = torch.arange(keys)[None, :]
+        away = (j - torch.arange(queries)[:, None] - keys + queries).float()
+        if isinstance(keys, int) and keys > 30:
+            away = away * (1 + j / 100)
+        return away[None].masked_fill((away > 0)[None], torch.finfo(torch.float32).min)
+
+    (finding,) = prove(Bias(name="b", heads=1, bias=bias, causal=True), ("offset-only",),
+                       seconds=SECONDS).findings  # fmt: skip
+    assert finding.verdict == "broken"
+
+
+class Slotted:
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1234
+
+
+def test_numbers_of_a_source_are_those_of_the_code_alone() -> None:
+    held = Slotted()
+
+    def call(x: Tensor) -> Tensor:
+        return x if x.shape[0] < held.most or x.shape[0] > 64.5 else x[: len("seven n")]
+
+    subject = adapted_as(call, "x: B n E -> x", kind="layer")
+    (made,) = calls_of(subject)
+    found = numbers_in([made.code])
+    assert {64, 1234, 7} <= set(found)
+    assert len(found) < 16, "what attnproof says of the code is none of it"
+    assert numbers_of([64.5, 1e30, float("inf"), 7]) == [64, 7]
