@@ -30,7 +30,7 @@ from .roles import (
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
 
-__all__ = ["GRID", "additive", "feature_of", "grid_of", "widths"]
+__all__ = ["GRID", "additive", "feature_of", "grid_of", "made_of", "widths"]
 
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
@@ -102,7 +102,7 @@ def _in_rows(
     return rows
 
 
-def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Tensor]:
+def made_of(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Tensor]:
     """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E)."""
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
@@ -153,7 +153,7 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
     Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
     """
     width = _width(code, signature)
-    call = _made(code, signature, width)
+    call = made_of(code, signature, width)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
@@ -199,7 +199,7 @@ def _most(code: Code, signature: Signature, width: int) -> int:
 
     def works(count: int) -> bool:
         try:
-            _made(code, signature, width)(torch.zeros(1, count, width))
+            made_of(code, signature, width)(torch.zeros(1, count, width))
         except Exception:  # noqa: BLE001 (past its end code may raise anything)
             return False
         return True
@@ -247,7 +247,7 @@ def _width(code: Code, signature: Signature) -> int:
     failed = ""
     for width in (*widths(code), *_own_width(code, signature)):
         try:
-            _made(code, signature, width)(torch.zeros(3, 5, width))
+            made_of(code, signature, width)(torch.zeros(3, 5, width))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed = failed or f"with {width} features: {raised(code, error)}"
             continue

@@ -198,6 +198,20 @@ def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping
     return f"built as with --set {words}"
 
 
+def widths_built(
+    cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]
+) -> dict[str, int]:
+    """The widths that a constructor must have and that nobody told: another would do as well."""
+    if not inspect.isclass(cls):
+        return {}
+    try:
+        known = [one for one in parameters(cls) if one.required and one.name not in told]
+    except DoesNotFit:
+        return {}
+    wide = [one.name for one in known if one.role in ("embed", "width", "rotated")]
+    return {name: built[name] for name in wide if type(built.get(name)) is int}
+
+
 def _parts_built(config: Any) -> Mapping[str, Any]:
     """What was chosen of a config: what was read of a namespace, or what is no default."""
     if isinstance(config, Offered):

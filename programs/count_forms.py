@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .additive import additive, widths
+from .additive import additive, made_of, widths
 from .call_parts import CACHES
 from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
-from .fitting import Fit, best, fitting, short
+from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters
 from .roles import SIZES, lengths_of, raised, runs, said
@@ -236,7 +236,8 @@ def _lines(
                 for axes, back in _backs(code, told, clause, own, more):
                     swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
                     fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
-                    if swapped or not fits.fullmatch(axes) or axes.count("H") > 1:
+                    spent = "= H" in told and "H" not in axes  # it is no number of heads
+                    if swapped or spent or not fits.fullmatch(axes) or axes.count("H") > 1:
                         failed.append(f"called with ({told}), what came back is {axes}")
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
@@ -262,7 +263,8 @@ def _methods(code: Code) -> Iterator[str]:
             name
             for name in dir(type(code.call))
             if METHODS.search(name) and not hasattr(nn.Module, name)
-            and not name.startswith("__") and inspect.isroutine(getattr(code.call, name, None))
+            and not name.startswith("_" if callable(code.call) else "__")
+            and inspect.isroutine(getattr(code.call, name, None))
         ]  # fmt: skip
         yield from sorted(named, key=lambda name: "compute" not in name)
     yield ""
@@ -276,7 +278,8 @@ def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code:
         found = fitting(group, tried, code, why)
         failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
-            return best(found, code.name).way
+            chosen = best(found, code.name)
+            return replace(chosen.way, others=others(found, chosen))  # type: ignore[type-var]
     return None
 
 
@@ -481,6 +484,22 @@ def _require_rows(code: Code, subject: Additive) -> None:
             pass
 
 
+def _require_order(code: Code, signature: Signature, width: int) -> None:
+    """Refuse a line whose features stand still in a wider call, and whose rows do not in a longer.
+
+    The row of a place is the same however many others there are: then its axes are swapped.
+    """
+    try:
+        few, long, wide = (made_of(code, signature, width + more)(torch.zeros(1, n, width + more))
+                           for n, more in ((5, 0), (9, 0), (5, 8)))  # fmt: skip
+    except Exception:  # noqa: BLE001 (of another width the code may raise anything)
+        return
+    rows, features = torch.allclose(few, long[:, :5]), torch.allclose(few, wide[..., :width])
+    if features and not rows:
+        raise DoesNotFit(f"called as {signature}, a longer call gives other rows, and a wider one "
+                         "the same features: its axes are swapped")  # fmt: skip
+
+
 def _adding(code: Code, line: str) -> Fit[Additive]:
     """The line as what adds a table: best where each token, and each place of a grid, has its own.
 
@@ -489,6 +508,7 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     """
     subject = additive(code, parse(line), guessed=True)
     _require_rows(code, subject)
+    _require_order(code, parse(line), subject.width)
     made = subject.added(torch.zeros(3, 5, subject.width))
     if made.is_complex():
         raise DoesNotFit(f"called as {line}, it gives complex numbers, and no table that is added")

@@ -22,6 +22,7 @@ from .code import Code, DoesNotFit, alike
 from .fitting import short
 from .grammar import parse
 from .masks import is_mask
+from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
 from .pretrained import sections_of
 from .program import Program
@@ -253,26 +254,9 @@ def _on_tokens(
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
-    if _reads_rows(on, x, alone=len(on.tokens.axes or ()) < 4):
-        raise DoesNotFit("what it gives depends on other rows, which may be its tokens")
+    arrays, lengths = on.given(x)
+    require_meaning(on.program.run, arrays, on.line, lengths, "B")
     return whole
-
-
-def _reads_rows(on: OnTokens, x: Tensor, *, alone: bool) -> bool:
-    """Whether rows are read and tokens are not: then those are the tokens, and it is the batch.
-
-    Without ``alone``: whether rows are read at all, where one more axis may be that of tokens.
-    """
-    def changed(at: tuple[slice | int, ...], seen: tuple[slice, ...]) -> bool:
-        other = x.clone()
-        other[at] = x[at].flip(-1)
-        here, there = on(x)[seen], on(other)[seen]
-        return not torch.allclose(here, there, rtol=1e-3, atol=1e-4, equal_nan=True)
-
-    every = slice(None)
-    if len(x) < 2 or not changed((0,), (slice(1, None),)):
-        return False
-    return not alone or not changed((every, 0), (every, slice(1, None)))
 
 
 def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:
