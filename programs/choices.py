@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from .attention import OnHeads
 from .finding import GUESSED, Finding
@@ -41,31 +42,32 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     >>> [*choices(Subject(name="f"))]
     []
     """
-    for line in subject.others if called else ():
-        told = f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': say which it is"
-        yield Choice(told, partial(called, line), line=True)
+    if called is not None:
+        for line in subject.others:
+            told = (f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': "
+                    "say which it is")  # fmt: skip
+            yield Choice(told, partial(called, line), line=True)
     if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
         told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
         yield Choice(told, partial(_softer, subject))
-    make = subject.make
-    if subject.sizes and make is not None:
+    if subject.sizes and subject.make is not None:
         wider = {name: 2 * size for name, size in subject.sizes.items()}
         built, other = (" ".join(f"{k}={n}" for k, n in one.items())
                         for one in (subject.sizes, wider))  # fmt: skip
         told = f"broken as built with --set {built}; it holds with {other}"
-        yield Choice(told, partial(make, **wider))
+        yield Choice(told, partial(subject.make, **wider))
 
 
 def _softer(subject: Attention) -> Attention:
     """The same, in which a key is hidden by a smaller number."""
-    changed = {}
+    changed: dict[str, Any] = {"paths": {}, "hiding": {}}
     for name in ("layer", "hide", "attend"):
         call = getattr(subject, name)
         on = getattr(call, "__self__", call)
         if isinstance(on, OnTokens | OnHeads):
             other = replace(on, least=SOFTER)
             changed[name] = other if on is call else getattr(other, call.__name__)
-    return replace(subject, **changed, paths={}, hiding={})
+    return replace(subject, **changed)
 
 
 def weighed(
@@ -84,7 +86,7 @@ def weighed(
             continue
         if "holds" not in again or "broken" in again:
             continue
-        changed = {"verdict": "undecided", "witness": None} if choice.line else {}
+        changed: dict[str, Any] = {"verdict": "undecided", "witness": None} if choice.line else {}
         return tuple(
             replace(one, why=f"{choice.told}: {one.why}", **changed)
             if one.verdict == "broken" else one for one in found

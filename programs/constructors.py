@@ -64,6 +64,7 @@ COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  #
 NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER = (64, 128)  # for heads of a default width that many narrow ones do not make up
 CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
+NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # say nothing of their parts
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
 )
@@ -403,7 +404,7 @@ def _config(
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
     told = _part(options, name)
-    if annotation is None or issubclass(annotation, argparse.Namespace | types.SimpleNamespace):
+    if annotation is None or issubclass(annotation, NAMESPACES):
         return Offered(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
         from .pretrained import small_config

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .additive import additive, made_of, widths
-from .call_parts import CACHES
+from .additive import additive, widths
+from .call_parts import CACHES, LENGTHS
 from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
@@ -49,17 +49,19 @@ _MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
 _ROWS = re.compile(rf"{_MASK.pattern}|(?:B|\(B H\)) (?:1 )*n")
 _ADDED = re.compile(
     r"(?:(?:1|B) )?n E|n (?:1|B) E|"
-    r"(?:(?:1|B) )?(?:E n|\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
+    r"(?:(?:1|B) )?(?:E n|\(2 n(?: - 1)?\) E|[2-9]\d* E|"
+    r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
+LONGEST = 4096
 LOW = -100.0  # what is added to hide a key is lower
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
+SIGNED = "(2 n)"  # the same, from -n on
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # What arrays are called that a mask or a bias is made of.
-LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
@@ -93,6 +95,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
     for tokens in dict.fromkeys((rows, "n")):
         told, lengths = [], 0
         pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
+        pair |= {"key": "n"} if "key" in roles else {}
         for one in known:
             lengths += one.role == "length"
             told.append(
@@ -108,7 +111,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 else ""
             )  # fmt: skip
         arrays = any(": " in _of_rows(one, rows) for one in known)
-        counted = {"length", "keys", "mask", "padding", *TOKENS} & set(roles)
+        counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
             if any(SCORES.fullmatch(one.name) for one in known):  # of other heads than it makes
@@ -183,7 +186,9 @@ def _backs(
         called = runs(code, signature, whole=True)(_given(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
-        offsets = {OFFSETS: 2 * at["n"] - 1} if "n" in letters else {}
+        offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
+        offsets |= {str(a): a.size({}) for one in signature.arrays
+                    for a in one.axes or () if not a.letters}  # fmt: skip
         names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at, **offsets})
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
@@ -263,7 +268,7 @@ def _methods(code: Code) -> Iterator[str]:
             name
             for name in dir(type(code.call))
             if METHODS.search(name) and not hasattr(nn.Module, name)
-            and not name.startswith("_" if callable(code.call) else "__")
+            and not name.startswith("_")
             and inspect.isroutine(getattr(code.call, name, None))
         ]  # fmt: skip
         yield from sorted(named, key=lambda name: "compute" not in name)
@@ -433,7 +438,9 @@ def _added(code: Code) -> Iterator[str]:
     """The arguments of what adds a table, or makes one; axes that the source says are believed."""
     hinted = order_in(code.text)[:1]
     orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
-    orders += ["n E", *IMAGES]
+    held = code.module.parameters() if code.module is not None else ()
+    fixed = [one.shape[-2] for one in held if one.dim() > 1 and 2 < one.shape[-2] <= LONGEST]
+    orders += ["n E", *IMAGES, *(f"B {n} E" for n in dict.fromkeys(fixed))]
     choices: list[list[str]] = []
     needed = _tokens_or_lengths(code)
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
@@ -484,22 +491,6 @@ def _require_rows(code: Code, subject: Additive) -> None:
             pass
 
 
-def _require_order(code: Code, signature: Signature, width: int) -> None:
-    """Refuse a line whose features stand still in a wider call, and whose rows do not in a longer.
-
-    The row of a place is the same however many others there are: then its axes are swapped.
-    """
-    try:
-        few, long, wide = (made_of(code, signature, width + more)(torch.zeros(1, n, width + more))
-                           for n, more in ((5, 0), (9, 0), (5, 8)))  # fmt: skip
-    except Exception:  # noqa: BLE001 (of another width the code may raise anything)
-        return
-    rows, features = torch.allclose(few, long[:, :5]), torch.allclose(few, wide[..., :width])
-    if features and not rows:
-        raise DoesNotFit(f"called as {signature}, a longer call gives other rows, and a wider one "
-                         "the same features: its axes are swapped")  # fmt: skip
-
-
 def _adding(code: Code, line: str) -> Fit[Additive]:
     """The line as what adds a table: best where each token, and each place of a grid, has its own.
 
@@ -508,7 +499,6 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     """
     subject = additive(code, parse(line), guessed=True)
     _require_rows(code, subject)
-    _require_order(code, parse(line), subject.width)
     made = subject.added(torch.zeros(3, 5, subject.width))
     if made.is_complex():
         raise DoesNotFit(f"called as {line}, it gives complex numbers, and no table that is added")

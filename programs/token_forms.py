@@ -77,7 +77,9 @@ def _line(
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another
-    for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known):
+    for text, masks in _with_masks(
+        list(_tokens_lines(code, known, failed)), known, code.text
+    ):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
@@ -132,12 +134,17 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
 
 
 def _with_masks(
-    texts: Sequence[str], known: tuple[Parameter, ...]
+    texts: Sequence[str], known: tuple[Parameter, ...], said: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Lines with what masks are tried in them: none; and where none fits, what may be wanted."""
+    """Lines with what masks are tried in them: none; and where none fits, what may be wanted.
+
+    ``said``: the source, which may assert one that has a default.
+    """
     yield from ((text, ("",)) for text in texts)
     for text in texts:
-        forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
+        forced = [one for one in known if takes_mask(one) and (
+            f", {one.name} = None" in text or re.search(rf"\bassert {one.name}\b", said)
+        )]  # fmt: skip
         if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
             given = text
             for one in forced:
