@@ -29,12 +29,13 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
+from .token_axes import of_one_length, whole_of
 
 __all__ = ["GRID", "additive", "feature_of", "grid_of", "widths"]
 
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
-TOKENS, OFFSETS = parse("-> n (2 n - 1)").results[0].axes or ()
+TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()
 
 
 def feature_of(signature: Signature) -> str:
@@ -51,6 +52,16 @@ def grid_of(signature: Signature) -> tuple[str, ...]:
     axes = result_axes(signature, returned(signature, ("out",))[0])
     here = tuple(c for c in labels(axes) if c in GRID)
     return here if len(here) > 1 else ()
+
+
+def fixed_of(signature: Signature) -> int:
+    """The number of tokens that the code takes, and no other; 0 where that is a letter.
+
+    >>> fixed_of(parse("x: B 5 E -> B 5 E")), fixed_of(parse("x: B n E -> B n E"))
+    (5, 0)
+    """
+    whole = whole_of(signature)
+    return 0 if whole.letters else whole.size({})
 
 
 def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
@@ -106,24 +117,32 @@ def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Te
     """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E)."""
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
+    fixed = fixed_of(signature)
+    signature = of_one_length(signature)[0]
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
     here = ("B", "n", feature_of(signature))
-    half = next((k for k, a in enumerate(axes) if a == OFFSETS), None)
+    half = next((k for k, a in enumerate(axes) if a in (OFFSETS, SIGNED)), None)
     batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
 
     def call(x: Tensor) -> Tensor:
         tokens = [one for one in signature.arrays if role(one) in TURNED]
         if tokens and not batched and x.shape[0] > 1:
             return torch.cat([call(x[b : b + 1]) for b in range(x.shape[0])])
-        rows, count, _ = x.shape
+        rows, asked, _ = x.shape
+        count = fixed or asked
+        if asked > count:
+            raise SignatureError(f"wanted at most {count} tokens, of {signature}, got {asked}")
+        x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
         arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
         found, read = run(arrays, lengths)[back], list(axes)
-        if half is not None:
+        if half is not None and axes[half] == SIGNED:  # from -n on: those from 0 on
+            found, read[half] = found.narrow(half, count, count), TOKENS
+        elif half is not None:
             found, read[half] = found.narrow(half, 0, count).flip(half), TOKENS
-        return read_back(found, read, here, lengths)
+        return read_back(found, read, here, lengths)[:, :asked]
 
     return call
 
@@ -138,6 +157,8 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
         at = torch.arange(count, device=x.device)
         at = at if role(one) == "positions" else at.to(x.dtype)
         return laid_out(at, ("n",), axes, lengths)
+    if role(one) == "lengths":
+        return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
         return torch.full(one.shape(lengths), WORD, device=x.device)
     if role(one) == "keep":
@@ -158,8 +179,10 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
     adds = not torch.equal(at_zero, at_one)
-    of_offsets = any(OFFSETS in (one.axes or ()) for one in signature.results)
-    scale = float(((at_one - at_zero) * one).sum() / (one * one).sum()) if adds else 1.0
+    of_offsets = {OFFSETS: "n - 1 to 0", SIGNED: "0 to n - 1"}
+    read = (told for axis, told in of_offsets.items()
+            if any(axis in (one.axes or ()) for one in signature.results))  # fmt: skip
+    scale = float(((at_one - at_zero) * one).sum().detach() / (one * one).sum()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
             f"wanted tokens and a table in a sum, and {code.name}, called as {signature}, gives "
@@ -174,7 +197,8 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
             partial(additive, guessed=guessed),
             told("; ".join(filter(None, (
                 "" if adds else "it makes the table, which is added to x here",
-                "rows of offsets n - 1 to 0 are read as those of positions" * of_offsets,
+                *(f"rows of offsets {those} are read as those of positions" for those in read),
+                f"it knows {fixed_of(signature)} tokens alone" * bool(fixed_of(signature)),
             ))), signature),
             guessed,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -239,21 +240,24 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
         weights=on.weights if on.shows_each_head else None,
-        given=masks_given(code, on.masks),
+        given=masks_given(code, on.masks, on.spare),
         true_hides=mask is not None and role(mask) == "hide",
     )
 
 
 def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
-    """The names of masks that code need not be given."""
-    needed = {one.name for one in parameters(code.call) if one.required}
+    """The names of masks that code need not be given: it has a default, and does not refuse it."""
     known = {one.name for one in parameters(code.call)}
+    needed = {one.name for one in parameters(code.call) if one.required}
+    needed |= {name for name in known if re.search(rf"\bassert {name}\b", code.text)}
     return {one.name for one in masks if one.name in known - needed}
 
 
-def masks_given(code: Code, masks: tuple[Argument, ...]) -> dict[str, str]:
+def masks_given(
+    code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
+) -> dict[str, str]:
     """What the code is given for a mask where nobody asks for one: "full mask", or "no mask"."""
-    handed = {one.name for one in masks} - spare(code, masks)
+    handed = {one.name for one in masks} - spare
     if handed:
         return {"full mask": next(one.name for one in masks if one.name in handed)}
     taken = [one for one in parameters(code.call) if takes_mask(one)]

@@ -18,8 +18,9 @@ from torch import Tensor
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import beside, literal, what_it_hides, with_mask, with_result
 from .code import Code, DoesNotFit
-from .fitting import Fit, best, fitting
+from .fitting import Fit, best, fitting, others
 from .grammar import parse
+from .meaning import require_meaning
 from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role
 from .signature import Signature
@@ -126,13 +127,14 @@ def _heads_fit(
         found = fitting(lines, lambda line: _tried_on_heads(code, line, known), code, failed)
         if not found:
             continue
-        line = best(found, code.name).line
+        chosen = best(found, code.name)
+        line = chosen.line
         for one in known:
             if takes_mask(one) and one.name not in code.options.arguments:
                 square = form == "of heads, one length"
                 axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
                 line = with_mask(code, line, one.name, axes, _heads_marks)
-        return on_heads(code, parse(line), guessed=True)
+        return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
     return None
 
 
@@ -181,30 +183,18 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
     arrays, lengths = on.given(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
     on = OnHeads(code.again(), parse(whole))
+    require_meaning(on.program.run, arrays, on.signature, lengths, "BHGr" + "n" * on.square)
     q, k, v = _drawn(code, groups=on.groups == "G")
     q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
-
     out = on.attend(q, k, v)
     if out.shape != q.shape:
         raise DoesNotFit(f"{tuple(q.shape)} was wanted, {tuple(out.shape)} came")
-    token, head = v.clone(), v.clone()
-    token[1, :, 0] += 1.0
-    head[:, 1] += 1.0
-    by_token, by_head = (out != on.attend(q, k, x) for x in (token, head))
+    other = v.clone()
+    other[1, :, 0] += 1.0
+    if not bool((out != on.attend(q, k, other))[1, :, 1:].any()):
+        raise DoesNotFit(f"called as {whole}, a token does nothing to others")
     heads = any(one.role == "heads" for one in known)
-    mixed = bool(by_token[1, :, 1:].any())
-    apart = int(by_head.any(-1).any(-1).any(0).sum()) <= q.shape[1] // v.shape[1]
-    if not mixed and not apart:
-        raise DoesNotFit("heads do something to one another, and tokens do not: one axis stands "
-                         "for the other, whose lengths it may not take")  # fmt: skip
-    quality = (
-        not bool(by_token[[0, 2]].any()),  # rows are apart
-        mixed,  # tokens are not
-        apart,  # heads are
-        on.groups == "G",
-        heads == ("(H D)" in line),
-    )
-    return Fit(whole, whole, out, quality)
+    return Fit(whole, whole, out, (on.groups == "G", heads == ("(H D)" in line)))
 
 
 def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,6 +23,7 @@ from .names import Parameter
 __all__ = [
     "CACHES",
     "KINDS",
+    "LENGTHS",
     "axes_of",
     "beside",
     "inserted",
@@ -45,6 +46,7 @@ KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
 SIDES = (("h", "w"), ("H", "W"), ("height", "width"))
+LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 Marks = Callable[..., str]  # of code and its call; least: the number that hides a key
 SOFT = -0.5  # added to a score it hides nothing; as a truth value it does
@@ -80,6 +82,9 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
             image = _of_image(one.name, {p.name for p in known})
             if image:
                 said.append(image)
+                continue
+            if LENGTHS.fullmatch(one.name) and kind != "length":
+                said.append(f"{one.name}: B lengths")
                 continue
             if kind not in BESIDE and one.annotation in (int, "int", bool, "bool"):
                 said.append(f"{one.name} = {'0' if 'int' in str(one.annotation) else 'False'}")

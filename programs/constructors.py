@@ -64,6 +64,7 @@ COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  #
 NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER = (64, 128)  # for heads of a default width that many narrow ones do not make up
 CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
+NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # say nothing of their parts
 SMALL = re.compile(
     r"(\w+_)?(layers?|blocks|depth|heads?|ffn|mlp|intermediate_size|d_ff|ff_dim|vocab_size)"
 )
@@ -196,6 +197,20 @@ def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping
         return ""
     words = " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
     return f"built as with --set {words}"
+
+
+def widths_built(
+    cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]
+) -> dict[str, int]:
+    """The widths that a constructor must have and that nobody told: another would do as well."""
+    if not inspect.isclass(cls):
+        return {}
+    try:
+        known = [one for one in parameters(cls) if one.required and one.name not in told]
+    except DoesNotFit:
+        return {}
+    wide = [one.name for one in known if one.role in ("embed", "width", "rotated")]
+    return {name: built[name] for name in wide if type(built.get(name)) is int}
 
 
 def _parts_built(config: Any) -> Mapping[str, Any]:
@@ -389,7 +404,7 @@ def _config(
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
     told = _part(options, name)
-    if annotation is None or issubclass(annotation, argparse.Namespace | types.SimpleNamespace):
+    if annotation is None or issubclass(annotation, NAMESPACES):
         return Offered(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
         from .pretrained import small_config

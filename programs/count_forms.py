@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from .additive import additive, widths
-from .call_parts import CACHES
+from .call_parts import CACHES, LENGTHS
 from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
-from .fitting import Fit, best, fitting, short
+from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters
 from .roles import SIZES, lengths_of, raised, runs, said
@@ -49,17 +49,19 @@ _MASK = re.compile(r"(?:(?:1|B|H|\(B H\)) )*(?:r|n) n(?: 1)?")
 _ROWS = re.compile(rf"{_MASK.pattern}|(?:B|\(B H\)) (?:1 )*n")
 _ADDED = re.compile(
     r"(?:(?:1|B) )?n E|n (?:1|B) E|"
-    r"(?:(?:1|B) )?(?:E n|\(2 n - 1\) E|E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
+    r"(?:(?:1|B) )?(?:E n|\(2 n(?: - 1)?\) E|[2-9]\d* E|"
+    r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
+LONGEST = 4096
 LOW = -100.0  # what is added to hide a key is lower
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
+SIGNED = "(2 n)"  # the same, from -n on
 SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 # What arrays are called that a mask or a bias is made of.
-LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
@@ -93,6 +95,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
     for tokens in dict.fromkeys((rows, "n")):
         told, lengths = [], 0
         pair = {"query": rows, "key": "n"} if {"query", "key"} <= set(roles) else {}
+        pair |= {"key": "n"} if "key" in roles else {}
         for one in known:
             lengths += one.role == "length"
             told.append(
@@ -108,7 +111,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 else ""
             )  # fmt: skip
         arrays = any(": " in _of_rows(one, rows) for one in known)
-        counted = {"length", "keys", "mask", "padding", *TOKENS} & set(roles)
+        counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
             yield [short(", ".join(told))]
             if any(SCORES.fullmatch(one.name) for one in known):  # of other heads than it makes
@@ -183,7 +186,9 @@ def _backs(
         called = runs(code, signature, whole=True)(_given(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
-        offsets = {OFFSETS: 2 * at["n"] - 1} if "n" in letters else {}
+        offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
+        offsets |= {str(a): a.size({}) for one in signature.arrays
+                    for a in one.axes or () if not a.letters}  # fmt: skip
         names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at, **offsets})
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
@@ -236,7 +241,8 @@ def _lines(
                 for axes, back in _backs(code, told, clause, own, more):
                     swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
                     fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
-                    if swapped or not fits.fullmatch(axes) or axes.count("H") > 1:
+                    spent = "= H" in told and "H" not in axes  # it is no number of heads
+                    if swapped or spent or not fits.fullmatch(axes) or axes.count("H") > 1:
                         failed.append(f"called with ({told}), what came back is {axes}")
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
@@ -262,7 +268,8 @@ def _methods(code: Code) -> Iterator[str]:
             name
             for name in dir(type(code.call))
             if METHODS.search(name) and not hasattr(nn.Module, name)
-            and not name.startswith("__") and inspect.isroutine(getattr(code.call, name, None))
+            and not name.startswith("_")
+            and inspect.isroutine(getattr(code.call, name, None))
         ]  # fmt: skip
         yield from sorted(named, key=lambda name: "compute" not in name)
     yield ""
@@ -276,7 +283,8 @@ def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code:
         found = fitting(group, tried, code, why)
         failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
-            return best(found, code.name).way
+            chosen = best(found, code.name)
+            return replace(chosen.way, others=others(found, chosen))  # type: ignore[type-var]
     return None
 
 
@@ -430,7 +438,9 @@ def _added(code: Code) -> Iterator[str]:
     """The arguments of what adds a table, or makes one; axes that the source says are believed."""
     hinted = order_in(code.text)[:1]
     orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
-    orders += ["n E", *IMAGES]
+    held = code.module.parameters() if code.module is not None else ()
+    fixed = [one.shape[-2] for one in held if one.dim() > 1 and 2 < one.shape[-2] <= LONGEST]
+    orders += ["n E", *IMAGES, *(f"B {n} E" for n in dict.fromkeys(fixed))]
     choices: list[list[str]] = []
     needed = _tokens_or_lengths(code)
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())

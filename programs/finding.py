@@ -8,9 +8,10 @@ from typing import Any
 
 from attnproof.verdict_line import Condition
 
-__all__ = ["LEGS", "NOT_MEASURED", "UNLIKE", "VERDICTS", "Finding", "Seen"]
+__all__ = ["GUESSED", "LEGS", "NOT_MEASURED", "UNLIKE", "VERDICTS", "Finding", "Seen"]
 
 LEGS = ("traced", "exact", "measured")
+GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
 UNLIKE = "the code does other than its graph"  # at lengths that are told before it
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")

@@ -17,15 +17,17 @@ import torch
 from torch import Tensor
 
 from .code import Ambiguous, Code, DoesNotFit
+from .grammar import parse
 from .names import role_of
 from .program import Program
 from .roles import raised, role
 from .signature import Signature
 
-__all__ = ["Fit", "best", "expanded", "fitting", "short", "takes"]
+__all__ = ["Fit", "best", "expanded", "fitting", "others", "short", "takes"]
 
 Way = TypeVar("Way")
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths that no other length divides
+MOST = 3  # other lines that are kept
 WHOLE = ("positions", "ids", "index")
 _SAID = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
 
@@ -126,6 +128,28 @@ def _ones(shape: tuple[int, ...], kind: str) -> Tensor:
     return torch.ones(shape, dtype=kinds.get(kind, torch.float32))
 
 
+def others(found: list[Fit[Way]], chosen: Fit[Way]) -> tuple[str, ...]:
+    """The lines that fit less well than the chosen one, and mean something else.
+
+    Of as many letters: called row by row, code that mixes rows would not show it.
+    """
+    def letters(line: str) -> set[str]:
+        return {c for one in parse(line).arrays for c in one.letters}
+
+    own = letters(chosen.line)
+    return tuple(
+        one.line for one in found
+        if not _alike(one, chosen) and own <= letters(one.line)
+    )[:MOST]  # fmt: skip
+
+
+def _alike(one: Fit[Way], other: Fit[Way]) -> bool:
+    """Whether two lines give one result, so that they mean the same."""
+    return one.out.shape == other.out.shape and torch.allclose(
+        one.out, other.out, atol=1e-3, equal_nan=True
+    )
+
+
 def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
     """The first of the lines that fit best.
 
@@ -135,10 +159,7 @@ def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
     found = [one for one in found if one.quality == most]
     first = found[0]
     for other in found[1:]:
-        alike = first.out.shape == other.out.shape and torch.allclose(
-            first.out, other.out, atol=1e-3, equal_nan=True
-        )
-        if not alike:
+        if not _alike(first, other):
             raise Ambiguous(
                 f"{name} can be called in two ways, which do not mean the same: "
                 f"--call '{first.line}', or --call '{other.line}'"

@@ -20,7 +20,7 @@ from torch import nn
 
 from .building import code_of, method_of
 from .code import Code, DoesNotFit, Options, source_of
-from .fitting import Fit, best, expanded, fitting, short, takes
+from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
 from .names import Parameter, order_in, parameters
 from .rotary import START, Turning, as_rotary, ended, for_keys, of_length, sized, way_of
@@ -178,20 +178,27 @@ def fit(code: Code) -> Rotary:
             if "built with" in clause and found and not best(found, code.name).quality[0]:
                 raise DoesNotFit(f"{found[0].line} turns a token by positions of others")
             if found:
-                return _with_room(called, best(found, code.name))
+                return _chosen(called, found)
     for width in [code.options.width] if code.options.width else table_widths(code):
         one = sized(code, width)
         found = _made_first(one, failed)
         if found:
-            return _with_room(one, best(found, code.name))
+            return _chosen(one, found)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+
+
+def _chosen(code: Code, found: list[Fit[Turning]]) -> Rotary:
+    """The best line as what the laws look at, with the others that fit."""
+    chosen = best(found, code.name)
+    return replace(_with_room(code, chosen), others=others(found, chosen))
 
 
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:
     """The object itself, then those of its methods whose names say that they rotate.
 
     Methods of the class are what it is for, where it has any, and those that it inherits are not.
-    Of what cannot be called each may be.  What a method asserts of the object is asked for.
+    Of what cannot be called each may be.  What an object that can be called does inside (``_name``)
+    is not what it is.  What a method asserts of the object is asked for.
     """
     called = callable(code.call)
     if called:
@@ -200,7 +207,8 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         return
     there = [
         name for name in dir(type(code.call))
-        if (METHODS.match(name) or not (called or name.startswith("_")))
+        if (not called or not name.startswith("_"))
+        and (METHODS.match(name) or not (called or name.startswith("_")))
         and not hasattr(nn.Module, name) and inspect.isroutine(getattr(code.call, name, None))
     ]  # fmt: skip
     own = [name for name in there if name in vars(type(code.call))]
@@ -350,6 +358,7 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     subject = as_rotary(way)
     generator = torch.Generator().manual_seed(0)
     heads = 3 if subject.width not in (3, 6) else 7  # of no other length, nor that of a table
+    way.require_meaning(B=6, H=heads, n=5, G=9)
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
     at = torch.arange(5) + 2 * torch.arange(6)[:, None]
     moved = at.clone()

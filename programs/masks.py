@@ -41,10 +41,11 @@ def masks_in(signature: Signature) -> tuple[Argument, ...]:
 def _places(axes: Sequence[Axis]) -> tuple[int | None, int]:
     """Which axis is that of queries, if there is one, and which is that of keys."""
     found = [k for k, axis in enumerate(axes) if {"r", "n"} & set(axis.letters)]
-    if not found or "n" not in axes[found[-1]].letters or len(found) > 2:
+    keyed = [k for k in found if "n" in axes[k].letters]
+    if not keyed or len(found) > 2:
         told = " ".join(map(str, axes))
-        raise SignatureError(f"wanted a mask with an axis of keys n, last of r and n, got {told}")
-    return (found[0] if len(found) == 2 else None), found[-1]
+        raise SignatureError(f"wanted a mask with an axis of keys n, got {told}")
+    return next((k for k in found if k != keyed[-1]), None), keyed[-1]
 
 
 def per_query(one: Argument) -> bool:

@@ -19,7 +19,7 @@ ROLES: dict[str, str] = {
     "value": "v value values xv value_layer value_states v_ vs",
     "tokens": "x t tensor inputs input hidden_states hidden_state tokens emb embeddings src xs x_ "
               "y input_tensor inputs_embeds input_embeds token_embedding token_embeddings qk "
-              "features inp seq vec input_features key_values kv",
+              "features inp seq vec input_features key_values kv ys",
     "positions": "pos position positions position_ids pos_ids input_pos ids position_id indices "
                  "coords coordinates p m positions_ids input_positions time timestep timesteps "
                  "token_positions pos_id seq_pos",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .building import method_of
 from .code import Code
-from .constructors import built_words
+from .constructors import built_words, widths_built
 from .names import role_of
 from .program import Program
 from .running import fault_in
@@ -175,6 +175,7 @@ def common(
         "line": str(signature),
         "make": lambda **settings: again(code.again(**settings), signature),
         "module": code.module,
+        "sizes": widths_built(maker, code.built, code.options.settings),
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .code import Code
 from .layout import labels, laid_out, read_back
+from .meaning import require_meaning
 from .names import parameters
 from .placing import at_offsets, at_start, turning
 from .roles import (
@@ -47,6 +48,7 @@ __all__ = ["START", "Turning", "as_rotary", "ended", "for_keys", "heads_beside",
            "rotary", "sized", "way_of"]  # fmt: skip
 
 HEAD = ("B", "H", "n", "D")
+APART = "BHGn"  # each vector is rotated by itself
 START = "p"  # the letter of the position of the first token
 KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # of scores that depend on more than offsets
@@ -194,17 +196,7 @@ class Turning:
         def call(
             xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
         ) -> tuple[Tensor, ...]:
-            known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
-            lengths = lengths_of(self.signature, **known)
-            arrays: dict[str, Any] = {}
-            for one, x in zip(self.vectors, xs, strict=True):
-                own = tuple("G" if c == "H" and "G" in one.letters else c for c in first)
-                lengths |= dict(zip(own, x.shape, strict=True))
-                arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
-            arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
-            made = (*self.vectors, *self.places)
-            left = [one for one in self.signature.arrays if one not in made]
-            arrays |= {one.name: self.beside(one, lengths, xs[0]) for one in left}
+            arrays, lengths = self.given(xs, positions, start)
             found = run(arrays, lengths)
             return tuple(
                 read_back(
@@ -223,6 +215,36 @@ class Turning:
             return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
         return turning(call, order, places)
+
+    def given(
+        self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
+    ) -> tuple[dict[str, Any], dict[str, int]]:
+        """What the code is called with for vectors at positions, and every length."""
+        first = _here(self.vectors[0].axes or (), HEAD)
+        known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
+        lengths = lengths_of(self.signature, **known)
+        arrays: dict[str, Any] = {}
+        for one, x in zip(self.vectors, xs, strict=True):
+            own = tuple("G" if c == "H" and "G" in one.letters else c for c in first)
+            lengths |= dict(zip(own, x.shape, strict=True))
+            arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
+        arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
+        made = (*self.vectors, *self.places)
+        left = [one for one in self.signature.arrays if one not in made]
+        return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in left}, lengths
+
+    def require_meaning(self, **sizes: int) -> None:
+        """Refuse it if a letter of the call is no such axis.  Raises ``DoesNotFit``."""
+        xs = []
+        for one in self.vectors:
+            here = _here(one.axes or (), ("B", "H", "G", "n", "D"))
+            shape = [{"D": self.width, **sizes}[c] for c in here]
+            xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
+        rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
+        at = tokens + 2 * rows[:, None] if self.batched else tokens
+        at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
+        arrays, lengths = self.given(tuple(xs), at if self.places else None)
+        require_meaning(runs(self.rotates, self.signature), arrays, self.signature, lengths, APART)
 
     def made(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor

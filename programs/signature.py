@@ -16,6 +16,7 @@ part                                says
 ``rope = (cos: n D, sin: n D)``     a tuple of arrays
 ``seq_len = n``, ``past = (n - r)``  the length itself, a difference of lengths
 ``window = (h, w)``                 a tuple of lengths
+``x: B 5 E``, ``mask: B n 1 r add``  a number of tokens, and no other; keys before queries
 ``causal = True``                   a value that every call is given
 ``-> q, k``                         what it was given, in the same axes
 ``-> B n E``, ``-> out: B n E``     one array, without a name or with one

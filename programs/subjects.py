@@ -43,6 +43,8 @@ class Subject:
     "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
     out, "full mask" that of one that shows every key.  No law takes these for properties of the
     code.
+    ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
+    ``sizes``: settings of its constructor that nobody told, and that are widths.
     """
 
     kind: ClassVar[str] = ""
@@ -54,6 +56,8 @@ class Subject:
     adapted: str = ""
     line: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from .masks import by_letters, is_mask, renamed
 from .roles import TURNED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
-__all__ = ["TOKENS", "encoding", "of_one_length", "times", "whole_of"]
+__all__ = ["TOKENS", "encoding", "mapped", "of_one_length", "times", "whole_of"]
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
 LADDER = 10000.0
@@ -37,7 +37,7 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
         signature = own if whole.letters else _queried(own, signature)
-    turned = [one for one in signature.arrays if role(one) in TURNED]
+    turned = [one for one in signature.arrays if mapped(one)]
     if not any("r" in one.letters for one in turned):
         return signature, ""
     apart = any("n" in one.letters for one in turned)
@@ -80,6 +80,18 @@ def _changed(
         arguments=tuple(map(other, signature.arguments)),
         results=tuple(map(other, signature.results)),
     )
+
+
+def mapped(one: Argument) -> bool:
+    """Whether it is tokens, or their context: by its name, or by its axes where that says nothing.
+
+    >>> from .grammar import parse
+    >>> mapped(parse("ys: B n D -> 1").arrays[0]), mapped(parse("t: n D cos -> 1").arrays[0])
+    (True, False)
+    """
+    letters = set(one.letters)
+    said = "B" in letters and letters & {*"rnmst"} and letters & {"D", "E"}
+    return role(one) in TURNED or (not role(one) and bool(said))
 
 
 def whole_of(signature: Signature) -> Axis:

@@ -22,6 +22,7 @@ from .code import Code, DoesNotFit, alike
 from .fitting import short
 from .grammar import parse
 from .masks import is_mask
+from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
 from .pretrained import sections_of
 from .program import Program
@@ -76,7 +77,9 @@ def _line(
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another
-    for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known):
+    for text, masks in _with_masks(
+        list(_tokens_lines(code, known, failed)), known, code.text
+    ):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
@@ -131,12 +134,17 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
 
 
 def _with_masks(
-    texts: Sequence[str], known: tuple[Parameter, ...]
+    texts: Sequence[str], known: tuple[Parameter, ...], said: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Lines with what masks are tried in them: none; and where none fits, what may be wanted."""
+    """Lines with what masks are tried in them: none; and where none fits, what may be wanted.
+
+    ``said``: the source, which may assert one that has a default.
+    """
     yield from ((text, ("",)) for text in texts)
     for text in texts:
-        forced = [one for one in known if takes_mask(one) and f", {one.name} = None" in text]
+        forced = [one for one in known if takes_mask(one) and (
+            f", {one.name} = None" in text or re.search(rf"\bassert {one.name}\b", said)
+        )]  # fmt: skip
         if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
             given = text
             for one in forced:
@@ -253,26 +261,9 @@ def _on_tokens(
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
-    if _reads_rows(on, x, alone=len(on.tokens.axes or ()) < 4):
-        raise DoesNotFit("what it gives depends on other rows, which may be its tokens")
+    arrays, lengths = on.given(x)
+    require_meaning(on.program.run, arrays, on.line, lengths, "B")
     return whole
-
-
-def _reads_rows(on: OnTokens, x: Tensor, *, alone: bool) -> bool:
-    """Whether rows are read and tokens are not: then those are the tokens, and it is the batch.
-
-    Without ``alone``: whether rows are read at all, where one more axis may be that of tokens.
-    """
-    def changed(at: tuple[slice | int, ...], seen: tuple[slice, ...]) -> bool:
-        other = x.clone()
-        other[at] = x[at].flip(-1)
-        here, there = on(x)[seen], on(other)[seen]
-        return not torch.allclose(here, there, rtol=1e-3, atol=1e-4, equal_nan=True)
-
-    every = slice(None)
-    if len(x) < 2 or not changed((0,), (slice(1, None),)):
-        return False
-    return not alone or not changed((every, 0), (every, slice(1, None)))
 
 
 def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import isqrt, prod
@@ -24,7 +25,6 @@ from .roles import (
     PLACES,
     SIZES,
     TABLES,
-    TURNED,
     common,
     lengths_of,
     raised,
@@ -37,7 +37,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 from .states import stepping
 from .subjects import Attention, Layer
 from .tables import tables
-from .token_axes import TOKENS, encoding, of_one_length, times, whole_of
+from .token_axes import TOKENS, encoding, mapped, of_one_length, times, whole_of
 
 __all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]
 
@@ -150,7 +150,8 @@ class OnTokens:
     @cached_property
     def spare(self) -> set[str]:
         """The masks that may be left out."""
-        return spare(self.code, tuple(one for one in self.line.arrays if is_mask(one)))
+        masks = tuple(one for one in self.line.arrays if is_mask(one))
+        return set() if self.full else spare(self.code, masks)
 
     @cached_property
     def turning(self) -> Turning | None:
@@ -300,10 +301,12 @@ class OnTokens:
             own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
             steps = torch.arange(prod(own), dtype=torch.float64, device=x.device) * GOLDEN
             return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
-        if role(one) in TURNED and alike:
+        if role(one) == "lengths":
+            return torch.full(one.shape(lengths), lengths["n"], device=x.device)
+        if mapped(one) and alike:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
-        if role(one) in TURNED and of in one.letters:
+        if mapped(one) and of in one.letters:
             shape = one.shape({**lengths, "B": 1})
             steps = torch.arange(prod(shape), dtype=torch.float64, device=x.device) * GOLDEN
             return (2 * steps.frac() - 1).reshape(shape).to(x).expand(one.shape(lengths))
@@ -347,8 +350,7 @@ def _traced() -> bool:
 
 
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    on = OnTokens(code, signature)
-    width = _width(code, on)
+    on, width = _called(code, signature)
     if on(torch.zeros(1, 2, width)).shape[-1] != width:
         raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
     causal = any(telling(one) for one in on.masks)
@@ -396,7 +398,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         given={
             **({"context": on.context} if on.context else {}),
             **({"mask": "a causal mask made here"} if causal else {}),
-            **({} if causal else masks_given(code, on.masks)),
+            **({} if causal else masks_given(code, on.masks, on.spare)),
             **of_image(on.line),
         },
     )
@@ -404,8 +406,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
 
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
-    on = OnTokens(code, signature)
-    width = _width(code, on)
+    on, width = _called(code, signature)
     return Layer(
         **common(
             _of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed
@@ -436,6 +437,20 @@ def widths_of_tokens(code: Code) -> list[int]:
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]
     shapes = [p.shape[-1] for p in code.module.parameters() if p.dim()] if code.module else []
     return list(dict.fromkeys([*linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
+
+
+def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
+    """The call, and the features of a token; masks that it does not do without show every key."""
+    on = OnTokens(code, signature)
+    try:
+        return on, _width(code, on)
+    except SignatureError:
+        if not on.spare:
+            raise
+        given = replace(on, full=True)
+        with suppress(SignatureError):
+            return given, _width(code, given)
+        raise
 
 
 def _width(code: Code, on: OnTokens) -> int:

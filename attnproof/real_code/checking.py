@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from functools import partial
@@ -46,6 +46,7 @@ __all__ = ["Event", "Tell", "adapted", "look"]
 PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
+Called = Callable[[str], "Subject"]  # the code, called by another line
 
 
 def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
@@ -78,9 +79,10 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
     verdicts: dict[str, set[tuple[str, str]]] = {}
     for law, leg, verdict in asked.known:
         verdicts.setdefault(law, set()).add((leg, verdict))
+    others = None if thing is None or asked.call else partial(_called, thing, subject, asked)
     legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
-        "measured": _measured, "identity": partial(_identity, thing),
-        "exact": partial(_exact, verdicts), "traced": _traced,
+        "measured": partial(_measured, others), "identity": partial(_identity, thing),
+        "exact": partial(_exact, verdicts, others), "traced": _traced,
     }  # fmt: skip
     tell = partial(_noted, verdicts, partial(_under, subject, tell))
     for leg in asked.legs:
@@ -116,7 +118,18 @@ def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) 
     tell(event)
 
 
-def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
+def _called(thing: Any, subject: Subject, asked: Asked, line: str) -> Subject:
+    """The same code, called by another line."""
+    from ..programs.declared import parse
+    from ..programs.subject import adapted_as
+
+    return adapted_as(
+        thing, line, kind=subject.kind, name=subject.name, settings=settings_of(asked.settings),
+        declared=parse(asked.declared) if asked.declared else None,
+    )  # fmt: skip
+
+
+def _measured(others: Called | None, subject: Subject, asked: Asked, tell: Tell) -> None:
     """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
     import torch
 
@@ -138,12 +151,13 @@ def _measured(subject: Subject, asked: Asked, tell: Tell) -> None:
                 tell(_found(one))
     for law in _laws(subject, asked, "measured"):
         for name, draw in draws.items():
-            find = partial(examine, subject, (draw,), (law,))
-            _law(subject, law, "measured", asked, tell, name, where, find)
+            find = partial(examine, draws=(draw,), laws=(law,))
+            _law(subject, law, "measured", asked, tell, name, where, find, others)
 
 
 def _exact(
-    verdicts: Mapping[str, set[tuple[str, str]]], subject: Subject, asked: Asked, tell: Tell
+    verdicts: Mapping[str, set[tuple[str, str]]], others: Called | None, subject: Subject,
+    asked: Asked, tell: Tell,
 ) -> None:  # fmt: skip
     """The same code on numbers of a finite field, law by law, but for those that are proved."""
     from ..programs.exact import exact
@@ -154,21 +168,22 @@ def _exact(
             why = "it is proved of the same code, and holds where it was measured"
             tell(_found(Finding(law, "exact", "not asked", why, seed=asked.seed)))
             continue
-        find = partial(exact, subject, (law,), asked.seed, named=law in asked.laws)
-        _law(subject, law, "exact", asked, tell, "residues", "cpu", find)
+        find = partial(exact, laws=(law,), seed=asked.seed, named=law in asked.laws)
+        _law(subject, law, "exact", asked, tell, "residues", "cpu", find, others)
 
 
 def _law(
     subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
-    find: Callable[[], Iterable[Finding]],
+    find: Callable[[Subject], tuple[Finding, ...]], others: Called | None,
 ) -> None:  # fmt: skip
+    from ..programs.choices import choices, weighed
     from ..programs.settings import given_back
 
     tell({"event": "begins", "leg": leg, "law": law})
     start = perf_counter()
     try:
         with given_back():  # what the code sets in one law is not set in the next
-            found = tuple(find())
+            found = weighed(find(subject), find, choices(subject, others))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
         found = (

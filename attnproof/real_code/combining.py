@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..programs.finding import NOT_MEASURED, UNLIKE
+from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE
 from ..verdict_line import Condition, clauses, verdict_line
 from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, LawVerdict
 
@@ -28,6 +28,8 @@ def combined(
 ) -> LawOfCodeRecord:
     """The verdict of a law: broken in any leg, else the best way in which it holds, else open.
 
+    Open is also what is broken as the code was guessed to be called, and not in another way.
+
     A law that correct code may break, and that was not ``named``, is asked only where the leg that
     reads declarations says that it applies: what another leg finds of it is kept, and no fault.
     """
@@ -49,6 +51,9 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
     doubtful = [one for one in findings if one.verdict == "undecided"]
     stopped = [one for one in findings if one.verdict == "internal error"]
     lost = next((one for one in doubtful if one.why.startswith(NOT_MEASURED)), None)
+    guess = next((one for one in doubtful if one.why.startswith(GUESSED)), None)
+    if guess is not None:  # what is broken may be our call, in every leg
+        return "undecided", guess.why, None
     if broken:
         return "broken", _breaks(broken[0], holding), broken[0]
     if lost is not None:  # what is shown in exact arithmetic is not what the code gives

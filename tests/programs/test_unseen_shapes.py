@@ -234,13 +234,13 @@ class ImagePositions(nn.Module):
 class ChainAttention(nn.Module):
     """Attention of which a method alone can be called, as what no name says must be given."""
 
-    def _apply_rotary(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    def apply_rotary(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         at = angles(torch.arange(q.shape[-2]), q.shape[-1]).repeat(1, 2)
         q, k = (x * at.cos() + rotate_half(x) * at.sin() for x in (q, k))
         return q, k
 
     def forward(self, x: Tensor, chain: Tensor) -> Tensor:
-        q, k = self._apply_rotary(x, x)
+        q, k = self.apply_rotary(x, x)
         return ((q @ k.mT) * chain).softmax(-1) @ x
 
 

@@ -1,0 +1,94 @@
+"""What was chosen here of a call, and the same code with another choice.
+
+Nobody says which of two lines that fit is meant, how wide a layer is to be built, or what number
+hides a key.  A law that is broken at one choice alone is not told as the code's: of another line it
+is undecided, and of another value its line names the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from .attention import OnHeads
+from .finding import GUESSED, Finding
+from .subjects import Attention, Subject
+from .tokens import OnTokens
+
+__all__ = ["Choice", "choices", "weighed"]
+
+SOFTER = -1e4  # hides a key as well: exp of it is 0 in every format
+Find = Callable[[Subject], tuple[Finding, ...]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The same code with another choice.
+
+    ``told``: where the law is broken, and where it holds then, in words.  ``line``: that it is
+    called in another way, which the code does not rule out.
+    """
+
+    told: str
+    make: Callable[[], Subject]
+    line: bool = False
+
+
+def choices(subject: Subject, called: Callable[[str], Subject] | None = None) -> Iterator[Choice]:
+    """Other choices of what nobody told.  ``called``: the code, called by a line.
+
+    >>> [*choices(Subject(name="f"))]
+    []
+    """
+    if called is not None:
+        for line in subject.others:
+            told = (f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': "
+                    "say which it is")  # fmt: skip
+            yield Choice(told, partial(called, line), line=True)
+    if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
+        told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
+        yield Choice(told, partial(_softer, subject))
+    if subject.sizes and subject.make is not None:
+        wider = {name: 2 * size for name, size in subject.sizes.items()}
+        built, other = (" ".join(f"{k}={n}" for k, n in one.items())
+                        for one in (subject.sizes, wider))  # fmt: skip
+        told = f"broken as built with --set {built}; it holds with {other}"
+        yield Choice(told, partial(subject.make, **wider))
+
+
+def _softer(subject: Attention) -> Attention:
+    """The same, in which a key is hidden by a smaller number."""
+    changed: dict[str, Any] = {"paths": {}, "hiding": {}}
+    for name in ("layer", "hide", "attend"):
+        call = getattr(subject, name)
+        on = getattr(call, "__self__", call)
+        if isinstance(on, OnTokens | OnHeads):
+            other = replace(on, least=SOFTER)
+            changed[name] = other if on is call else getattr(other, call.__name__)
+    return replace(subject, **changed)
+
+
+def weighed(
+    found: tuple[Finding, ...], find: Find, others: Iterator[Choice]
+) -> tuple[Finding, ...]:
+    """What is found of a law, asked again with other choices where it is broken.
+
+    Broken alone is what is broken at each of them; undecided where another line keeps the law.
+    """
+    if not any(one.verdict == "broken" for one in found):
+        return found
+    for choice in others:
+        try:
+            again = {one.verdict for one in find(choice.make())}
+        except Exception:  # noqa: BLE001 (with another choice the code may raise anything)
+            continue
+        if "holds" not in again or "broken" in again:
+            continue
+        changed: dict[str, Any] = {"verdict": "undecided", "witness": None} if choice.line else {}
+        return tuple(
+            replace(one, why=f"{choice.told}: {one.why}", **changed)
+            if one.verdict == "broken" else one for one in found
+        )  # fmt: skip
+    return found

@@ -1,0 +1,112 @@
+"""What the letters of a guessed line mean, held against a second call.
+
+Code can often be called in an order of axes that is not its own: arrays broadcast, and axes of
+another meaning fit by chance.  So one place of one array is changed: what comes back may be another
+only where the line says that it is reached.  Rows of a batch are apart, and heads; a query, and a
+row of a table, is that of one token; an entry of a mask is that of one query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .code import DoesNotFit
+from .layout import labels, laid_out, read_back
+from .roles import MASKS, TURNED, role
+from .signature import Argument, Signature, SignatureError
+
+__all__ = ["require_meaning"]
+
+Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
+PLACE = 1  # neither first nor last, of any axis
+ALONG = "BHGVrnhwt"  # the letters of axes along which there is one thing after another
+AS_KEYS = ("key", "value")
+# What is summed in another order may differ by roundings, of which a changed token is far.
+ROUNDINGS = 1e-5
+
+
+def require_meaning(
+    run: Run, arrays: Mapping[str, Any], signature: Signature, lengths: Mapping[str, int],
+    apart: str,
+) -> None:  # fmt: skip
+    """Refuse a line if an array reaches another place than its own along one of its letters.
+
+    ``apart``: the letters along which what goes in and what comes out stand at one place.  Of keys
+    and values that is not so along tokens.  Raises ``DoesNotFit``.
+    """
+    plain = run(arrays, lengths)
+    for one in signature.arrays:
+        own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > PLACE + 1)
+        along = [c for c in own if c in ALONG]
+        if one.name not in arrays or not along or one.kind in ("ids", "index", "lengths"):
+            continue
+        held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
+        held = [c for c in held if not (role(one) in MASKS and c == "n")]
+        other = {**arrays, one.name: _changed(one, arrays[one.name], along, lengths)}
+        after, reached = run(other, lengths), False
+        for back, moved in _moved(signature, plain, after, lengths):
+            reached |= bool(moved.any())
+            there = _elsewhere(back, moved, held, lengths)
+            if there:
+                raise DoesNotFit(f"called as {signature}, {one.name} at one place of {there} "
+                                 "reaches others, so that this is no such axis")  # fmt: skip
+        if not reached and role(one) in TURNED and "D" in own:
+            raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
+
+
+def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, int]) -> Tensor:
+    """The array with other numbers at one place along these letters."""
+    shape = [lengths[c] for c in along]
+    here = torch.zeros(shape, dtype=torch.bool)
+    here[(PLACE,) * len(along)] = True
+    sizes = {**lengths, **{str(a): a.size(lengths) for a in one.axes or ()}}
+    at = laid_out(here, along, one.axes or (), sizes)
+    if x.dtype == torch.bool:
+        return x ^ at
+    other = torch.zeros_like(x) if not (x.is_floating_point() or x.is_complex()) else 0.5 - x
+    return torch.where(at, other, x)
+
+
+def _moved(
+    signature: Signature, plain: Mapping[str, Any], after: Mapping[str, Any],
+    lengths: Mapping[str, int],
+) -> list[tuple[tuple[str, ...], Tensor]]:  # fmt: skip
+    """Of each result its letters, and where it is another, with one axis for each letter."""
+    found = []
+    for k, one in enumerate(signature.results):
+        here, there = (told.get(one.name or str(k)) for told in (plain, after))
+        if one.axes is None or not isinstance(here, Tensor) or not isinstance(there, Tensor):
+            continue
+        letters = labels(one.axes)
+        own = {c: n for c, n in zip(map(str, one.axes), here.shape, strict=False) if len(c) == 1}
+        try:
+            a, b = (read_back(x, one.axes, letters, {**own, **lengths}) for x in (here, there))
+        except (SignatureError, KeyError):
+            continue
+        largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0
+        same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest, equal_nan=True)
+        found.append((letters, ~same))
+    return found
+
+
+def _elsewhere(
+    back: tuple[str, ...], moved: Tensor, held: list[str], lengths: Mapping[str, int]
+) -> str:
+    """The first letter along which other places are reached than the changed one; "" if none."""
+    for place, letter in enumerate(back):
+        others = [k for k in range(moved.dim()) if k != place]
+        reached = moved.amax(others) if others else moved
+        if letter in held:
+            reached = reached.clone()
+            reached[PLACE] = False
+            if bool(reached.any()):
+                return letter
+        elif letter == "H" and "G" in {*held} - {*back} and (
+            int(reached.sum()) > lengths["H"] // lengths["G"]
+        ):
+            return "G"
+    return ""

@@ -1,0 +1,75 @@
+"""Nothing is told as broken that hangs on what was chosen here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.choices import Choice, choices, weighed
+from attnproof.programs.finding import Finding, Seen
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Subject
+from attnproof.real_code.asked import Asked
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+
+SEEN = Seen({}, ("a", 1), ("b", 2), 1.0)
+BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)
+HOLDS = Finding("norm", "measured", "holds", "")
+
+
+def rotated(x: Tensor, positions: Tensor) -> Tensor:
+    """Vectors (B, n, D), or (B, D, n), at positions."""
+    angle = positions[..., None] * 0.5 ** torch.arange(x.shape[-1] // 2)
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
+
+
+class Wide(nn.Module):
+    """Attention that is right at one width alone."""
+
+    def __init__(self, dim: int, right: int = 16) -> None:
+        super().__init__()
+        self.right, self.out = dim == right, nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out((x @ x.mT / 4).softmax(-1) @ x)
+        return out if self.right else out + x[:1] * 1e-2
+
+
+def test_a_law_that_another_line_keeps_is_undecided_with_both_lines() -> None:
+    first, second = Subject(name="f", line="x: B n E -> x"), Subject(name="g")
+    others = [Choice("told", lambda: second, line=True)]
+
+    def find(one: Subject) -> tuple[Finding, ...]:
+        return (HOLDS,) if one is second else (BROKEN,)
+
+    (one,) = weighed(find(first), find, iter(others))
+    assert (one.verdict, one.witness) == ("undecided", None)
+    assert one.why.startswith("told: ")
+    (one,) = weighed(find(first), lambda _: (BROKEN,), iter(others))
+    assert one == BROKEN
+    (one,) = weighed(find(first), find, iter([replace(others[0], line=False)]))
+    assert (one.verdict, one.why) == ("broken", "told: they differ")
+
+
+def test_the_lines_that_fit_are_choices_and_those_that_are_told_are_not() -> None:
+    subject = replace(adapted_as(rotated), others=("x: B n D, positions: n -> x",))
+    (told,) = (one.told for one in choices(subject, lambda line: adapted_as(rotated, line)))
+    assert subject.line in told
+    assert subject.others[0] in told
+    assert not [*choices(subject)]
+
+
+def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None:
+    subject = adapted_as(Wide, kind="attention", settings={"right": 32})
+    assert dict(subject.sizes) == {"dim": 16}
+    assert not adapted_as(Wide, kind="attention", settings={"dim": 16}).sizes
+    heard = Collected(Asked(target="<f>", legs=("measured",), laws=("rows-of-batch-apart",)))
+    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.hear, Wide)
+    heard.hear({"event": "ended"})
+    (law,) = heard.record(0.0).broken
+    assert "dim=16; it holds with dim=32" in law.why

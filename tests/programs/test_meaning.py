@@ -1,0 +1,158 @@
+"""A guess proves itself: each letter of a line is an axis that does what the letter says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnproof.programs.code import DoesNotFit
+from attnproof.programs.grammar import parse
+from attnproof.programs.meaning import require_meaning
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.program import Program
+from attnproof.programs.roles import SIZES
+from attnproof.programs.subject import adapted_as
+
+
+def scored(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / 3).softmax(-1) @ v
+
+
+def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention in which two heads share a key head."""
+    return scored(q, *(x.repeat_interleave(2, -3) for x in (k, v)))
+
+
+def mixed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same, which takes all key heads for each head."""
+    return grouped(q, k + k.mean(1, keepdim=True), v)
+
+
+def masked(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return (q @ k.mT).masked_fill(~mask, -1e4).softmax(-1) @ v
+
+
+def tabled(x: Tensor, cos: Tensor) -> Tensor:
+    return x * cos
+
+
+def before(x: Tensor, cos: Tensor) -> Tensor:
+    """Each token by the row of the table before its own, which reaches two."""
+    return x * (cos + cos.roll(1, -2))
+
+
+def of_rows(x: Tensor) -> Tensor:
+    """Attention over the first axis."""
+    return scored(*(x.transpose(0, 1),) * 3).transpose(0, 1)
+
+
+HEADS = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
+GROUPS = "q: B H r D, k: B G n D, v: B G n D -> B H r D"
+HIDES = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
+
+
+@pytest.mark.parametrize(("code", "line", "apart", "letter"), [
+    (scored, HEADS, "BHGr", ""),
+    (grouped, GROUPS, "BHGr", ""),
+    (mixed, GROUPS, "BHGr", "G"),
+    (masked, HIDES, "BHGr", ""),
+    (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 0)), HIDES, "BHGr", "B"),
+    (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 2)), HIDES, "BHGr", "r"),
+    (lambda q, k, v: scored(q, k, v) + v.mean(1, keepdim=True).mean(2, keepdim=True), HEADS,
+     "BHGr", "H"),
+    (lambda q, k, v: scored(q + q.roll(1, 2), k, v), HEADS, "BHGr", "r"),
+    (lambda q, k, v: scored(q, torch.ones_like(k), v * 0), HEADS, "", "nothing"),
+    (tabled, "x: B H n D, cos: n D -> B H n D", "BHGn", ""),
+    (before, "x: B H n D, cos: n D -> B H n D", "BHGn", "n"),
+    (of_rows, "x: n B E -> n B E", "B", ""),
+    (of_rows, "x: B n E -> B n E", "B", "B"),
+])  # fmt: skip
+def test_a_letter_that_is_no_such_axis_is_refused(
+    code: Any, line: str, apart: str, letter: str
+) -> None:
+    signature = parse(line)
+    generator = torch.Generator().manual_seed(1)
+    arrays: dict[str, Tensor] = {
+        one.name: torch.randn(one.shape({**SIZES, "G": 3, "H": 6}), generator=generator)
+        if one.kind != "keep" else torch.ones(one.shape({**SIZES, "H": 6}), dtype=torch.bool)
+        for one in signature.arrays
+    }  # fmt: skip
+    run = Program(code, signature, "code").run
+    lengths = {**SIZES, "G": 3, "H": 6}
+    if not letter:
+        require_meaning(run, arrays, signature, lengths, apart)
+        return
+    with pytest.raises(DoesNotFit, match=f"one place of {letter}|does {letter}"):
+        require_meaning(run, arrays, signature, lengths, apart)
+
+
+class TransposedAttention(nn.Module):
+    """torch's attention of tokens before heads: of (B, n, D) it would attend over the features."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+
+
+class BlockAttention(nn.Module):
+    """Attention in blocks of two tokens, of heads before tokens, which it lays side by side."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        rows, heads, tokens, width = q.shape
+        more = -tokens % 2
+        q, k, v = (functional.pad(x.flatten(0, 1), (0, 0, 0, more)) for x in (q, k, v))
+        q, k, v = (x.reshape(rows * heads, -1, 2, width) for x in (q, k, v))
+        return scored(q, k, v).reshape(rows, heads, -1, width)[:, :, :tokens]
+
+
+class LayerOfColumns(nn.Module):
+    """Attention over tokens that come before rows, of which nothing in its source says so."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(of_rows(x))
+        return out
+
+
+class HelpedAttention(LayerOfColumns):
+    """The same, which cannot be called as its names say, and a helper that could be."""
+
+    def forward(self, x: Tensor, hint: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x) * hint
+
+    def _attention_bias(self, length: int) -> Tensor:
+        at = torch.arange(length)
+        return -(at - at[:, None]).abs().float()[None, None]
+
+
+@pytest.mark.parametrize(("code", "line"), [
+    (TransposedAttention, "q: B r H D, k: B n H D, v: B n H D -> B r H D"),
+    (BlockAttention, "q: B H n D, k: B H n D, v: B H n D -> B H n D"),
+    (LayerOfColumns, "x: n B E -> n B E"),
+])  # fmt: skip
+def test_axes_that_only_fit_are_not_taken(code: Any, line: str) -> None:
+    assert adapted_as(code, kind="attention").line == line
+
+
+def test_what_an_object_does_inside_is_not_what_it_is() -> None:
+    with pytest.raises(NoAdapter):
+        adapted_as(HelpedAttention)
+
+
+def reached_mask(size: int, vad_pos: int) -> Tensor:
+    """Tokens before a place do not see those behind it."""
+    mask = torch.ones(size, size, dtype=torch.bool)
+    mask[: vad_pos - 1, vad_pos:] = False
+    return mask
+
+
+def test_a_number_of_heads_comes_back_as_an_axis() -> None:
+    with pytest.raises(NoAdapter):
+        adapted_as(reached_mask, kind="bias")
