@@ -63,7 +63,7 @@ def _identify(subject: Subject, draw: Draw) -> Identity:
 
             return identify_additive(subject, draw)
         case Mask():
-            from .mask import identify_mask
+            from .masks import identify_mask
 
             return identify_mask(subject, draw)
         case _:

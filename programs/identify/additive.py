@@ -12,14 +12,10 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..grids import along_each_axis
-from ..identity import Identity, Part
+from ..identity import Identity, Part, simplest, told
 from ..subjects import Additive
-from .fitting import fit
-from .following import Followed, follow
-from .known import Known
-from .plain_numbers import simplest, told
-
-__all__ = ["identify_additive"]
+from .ladders import Known, fit
+from .rotations import Followed, follow
 
 MOST = 1025
 ELSEWHERE = "from another position than 0"

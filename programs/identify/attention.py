@@ -13,18 +13,13 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
-from ..identity import Identity, Part
+from ..identity import Identity, Part, told
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
-from .capped import Cap, cap_of
 from .influence import layer_parts
-from .masks_taken import mask_parts
-from .plain_numbers import told
-from .visible import ALIGNED, Pattern, pattern, read_on
-from .weights import Scale, groups_of, scale_of, weights_of
-
-__all__ = ["identify_attention"]
+from .masks import ALIGNED, Pattern, mask_parts, pattern, read_on
+from .weights import Cap, Scale, cap_of, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
 QUICK = 0.05  # seconds that the small one may take

@@ -19,9 +19,7 @@ from ..draw import Draw
 from ..identity import Part
 from ..response import Unsteady, Watching, allowance
 from ..subjects import Attention
-from .visible import Pattern, pattern
-
-__all__ = ["layer_parts"]
+from .masks import Pattern, pattern
 
 TOKENS = 12
 SHIFT = 5  # places by which tokens are moved

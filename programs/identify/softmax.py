@@ -19,10 +19,6 @@ from ..response import allowance, gap, unit_of
 from ..subjects import Attention
 from .weights import read_weights, scale_of
 
-__all__ = [
-    "COUNTED", "OTHER", "OWN", "SINK", "no_multiple", "no_order", "no_softmax", "weights_are",
-]  # fmt: skip
-
 KEYS = 5
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference

@@ -19,8 +19,6 @@ from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
 
-__all__ = ["table_of"]
-
 TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
             "with each row, which rows do not tell from slower ones")  # fmt: skip
 ENTRIES = 1 << 21  # of a table that is read at once

@@ -19,10 +19,6 @@ from ..finite import NotFinite, watching
 from ..running import fault_in
 from ..subjects import Subject
 
-__all__ = ["PROBES", "Outcome", "Probe", "broken", "held", "not_asked", "probe",
-           "run_probe", "undecided"]  # fmt: skip
-
-
 FINITE = "finite"  # the law that ordinary inputs give finite numbers
 
 

@@ -12,12 +12,10 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..finding import Seen
+from ..identify.bias import coordinates, offsets_in, shared
 from ..identify.offsets import by_offset, heads_of, published_slopes, slopes_of, t5_bucket
-from ..identify.windows import coordinates, offsets_in, shared
 from ..subjects import Bias
 from .base import Outcome, broken, held, probe, undecided
-
-__all__ = ["buckets", "own_index", "slopes"]
 
 LENGTHS = (3, 6, 17, 40)
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))

@@ -13,11 +13,7 @@ from ..finding import Finding
 from ..subjects import Subject
 from .base import PROBES, run_probe
 
-__all__ = ["examine"]
-
-MODULES = ("finite", "laws", "rotary_positions",
-           "rotary_declared", "rotary_arguments", "rotary_angles", "attention_lines",
-           "attention_scores", "attention_hidden", "attention_dropout", "attention_fills",
+MODULES = ("calls", "laws", "rotary_positions", "rotary_declared", "scores", "hidden_keys",
            "bias", "additive", "states")  # fmt: skip
 
 

@@ -26,8 +26,6 @@ from ..subjects import Additive, Attention, Layer, Rotary, Subject
 from .roundings import exact
 from .sides import Beyond, Look, Values
 
-__all__ = ["designs", "entries", "given"]
-
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
 OTHERS = ("o",)  # positions that are as many as others, whatever they are
 

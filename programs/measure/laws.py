@@ -18,9 +18,8 @@ from attnproof.theorems.laws.inputs import Inputs
 from ..calling import evaluating
 from ..draw import Draw
 from ..finding import Seen
-from ..identify.asked import channel_order, no_formula
+from ..identify.applicability import channel_order, meant_otherwise, no_formula
 from ..identify.calls import REFUSALS, NotAsked
-from ..identify.meant import meant_otherwise
 from ..identify.softmax import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
@@ -29,10 +28,7 @@ from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
 from .scene import LOW, Scene, in_formats
-from .sides import NOTHING, Apart, Beyond, Look, Values, letters_of, of_side
-from .witness import accused, shown
-
-__all__ = ["MEASURED", "further", "instead"]
+from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
 
 MEASURED: Mapping[str, str] = {
     "relative": "rotary",

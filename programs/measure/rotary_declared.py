@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ..calling import evaluating
+from ...numeric.rotary_precision.extraction import (
+    Turned,
+    frequencies_of,
+    pairs_in,
+    places,
+    turned_units,
+)
+from ..calling import evaluating, fresh
 from ..declared import DeclaredRotary
 from ..draw import Draw
 from ..finding import Seen
-from ..rotary_matrices import REORDERED, unit_words
+from ..identify import scalings
+from ..rotary_matrices import REORDERED, matrices, order_of, point, reach_of, speeds, unit_words
 from ..subjects import Rotary
-from ..tolerance import ladder_error
+from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
-from .rotary_reading import Matrices, Read, block_of, ladders_of, leak, pairings, read, seen
-
-__all__ = ["compare_ladder", "mismatch"]
-
 
 
 def angle_dtype(declared: DeclaredRotary | None) -> torch.dtype:
@@ -319,3 +324,402 @@ def _length_of(subject: Rotary, found: Matrices, wanted: float) -> Outcome:
         )
     return held(f"turned vectors are {wanted:.6g} times as long", float(off.max()), allowed,
                 D=subject.width)  # fmt: skip
+
+
+FURTHEST = 1 << 16
+EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes of positions and angles lose most
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices at positions counted from the first one, (n, D, D), of the first head.
+
+    ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
+    many times longer they become.  ``low``: the first position; ``why`` no further ones.
+    ``reordered``: channels came back in another order, the same at every position, and are here in
+    the order in which they went in.  ``speeds``: by how much each channel turns with a position,
+    at least: (D,).
+    """
+
+    matrix: Tensor
+    positions: Tensor
+    moving: tuple[int, ...]
+    length: float
+    low: int
+    rounding: Rounding
+    why: str
+    speeds: Tensor
+    reordered: bool = False
+
+
+@dataclass(frozen=True)
+class Read:
+    """What pairs of channels turn by: ``turned`` with angles, ``omega`` ± ``radius``: (B,).
+
+    ``off``: how far each angle may be off by rounding, (n, B).  ``pair``: the channels of each
+    pair, (B,) twice.  ``away``: how far the pairs are from being turned at all.
+    """
+
+    turned: Turned
+    omega: Tensor
+    radius: Tensor
+    off: Tensor
+    pair: tuple[Tensor, Tensor]
+    away: float
+    layout: str
+
+
+def seen(
+    subject: Rotary, draw: Draw, *, angles: torch.dtype = torch.float32,
+    call: Callable[[Tensor, Tensor], Tensor] | None = None, furthest: int = FURTHEST,
+) -> Matrices:  # fmt: skip
+    """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
+    call = call or subject.turn
+    reach = reach_of(subject, draw)
+    furthest = min(reach.high - reach.low, furthest)
+    found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
+    at = [point(subject, reach.low + p) for p in found]
+    matrix = matrices(subject, call, at, draw)[:, 0]
+    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).turning)
+    matrix = matrix if order is None else matrix[..., order]
+    stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
+    moving = tuple(int(i) for i in (~stays).nonzero().flatten())
+    length = float(matrix[0, list(moving)].norm(dim=-1).mean()) if moving else 1.0
+    rounding = rounding_of(draw.dtype, angles)
+    if reach.low != 0:  # angles are counted from the first position
+        matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
+        for i in range(subject.width):
+            if i not in moving:
+                matrix[:, i], matrix[:, :, i] = 0, 0
+                matrix[:, i, i] = 1
+        length = 1.0
+        rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
+    return Matrices(matrix, torch.tensor(found), moving, length, reach.low, rounding, reach.why,
+                    speeds(subject, draw), order is not None)  # fmt: skip
+
+
+def pairings(width: int, start: int, axes: int) -> dict[str, list[tuple[Tensor, Tensor]]]:
+    """The channels of each pair in each layout, from ``start`` on: ways of the same name.
+
+    Code of several axes may give each a block of its own, and halve that.
+    """
+    pairs = width // 2
+    made = {
+        "interleaved": [pairs_in("interleaved", pairs)],
+        "half": [pairs_in("half", pairs)],
+    }
+    if axes > 1 and width % (2 * axes) == 0:
+        block = width // axes
+        a, b = pairs_in("half", block // 2)
+        made["half"].append((
+            torch.cat([a + block * i for i in range(axes)]),
+            torch.cat([b + block * i for i in range(axes)]),
+        ))  # fmt: skip
+    return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
+
+
+def leak(matrix: Tensor, pair: tuple[Tensor, Tensor]) -> Tensor:
+    """How much of each turned unit vector is outside its pair: (n, D, D) -> (n, D, D), masked."""
+    inside = torch.eye(matrix.shape[-1], dtype=torch.bool)
+    inside[pair[0], pair[1]] = inside[pair[1], pair[0]] = True
+    return matrix.abs().masked_fill(inside, 0.0)
+
+
+def block_of(found: Matrices, subject: Rotary) -> tuple[int, int]:
+    """The first channel that turns, and how many do, as declared or as seen: an even number."""
+    declared = subject.declared.width if subject.declared is not None else None
+    width = declared or len(found.moving)
+    width = min(width - width % 2, subject.width - subject.width % 2)
+    start = found.moving[0] if found.moving else 0
+    return min(start, subject.width - width), width
+
+
+def read(found: Matrices, subject: Rotary, layout: str | None = None) -> Read | None:
+    """Angles and frequencies of the layout that fits, the asked one first; None if none does."""
+    start, width = block_of(found, subject)
+    if not found.moving or width < 2:
+        return None
+    ways = pairings(width, start, subject.axes)
+    order = sorted(ways, key=lambda name: name != layout)
+    # What overflows at large positions is the subject of other laws.
+    rows = found.matrix.isfinite().flatten(1).all(1)
+    allowed = 2 * found.rounding.turning * max(1.0, found.length)
+    for name in order:
+        for pair in ways[name]:
+            if bool(rows[1:2].all()) and float(leak(found.matrix[rows], pair).max()) <= allowed:
+                return _read(found, pair, name)
+    mixed = partners(found, allowed) if bool(rows[1:2].all()) else None
+    if mixed is None or not float(leak(found.matrix[rows], mixed).max()) <= allowed:
+        return None
+    gaps = {int(b - a) for a, b in zip(*mixed, strict=True)}
+    return _read(found, mixed, "half" if gaps == {subject.width // 2} else "as seen")
+
+
+def partners(found: Matrices, allowed: float) -> tuple[Tensor, Tensor] | None:
+    """The pairs in which channels are mixed, where each is mixed with one other; else None.
+
+    So the pairs of a half-split head are found of which only some turn.
+    """
+    size = found.matrix.nan_to_num().abs().amax(0)
+    size.fill_diagonal_(0.0)
+    mixed = torch.maximum(size, size.T) > allowed
+    if not found.moving or bool((mixed.sum(-1)[list(found.moving)] != 1).any()):
+        return None
+    first, second = mixed.triu(1).nonzero().unbind(-1)
+    return (first, second) if 2 * len(first) == len(found.moving) else None
+
+
+def _read(found: Matrices, pair: tuple[Tensor, Tensor], layout: str) -> Read:
+    channels = torch.stack(pair, -1).flatten()
+    block = found.matrix[:, channels][:, :, channels]
+    width = len(channels)
+
+    def turn(units: Tensor, positions: Tensor) -> Tensor:
+        rows = torch.searchsorted(found.positions, positions[::width].contiguous())
+        return (units.reshape(-1, width, width) @ block[rows]).reshape(-1, width)
+
+    turned = turned_units(
+        turn, found.positions, width // 2, "interleaved", dtype=torch.float64,
+        scale=found.length or 1.0,
+    )  # fmt: skip
+    eta = math.asin(min(1.0, found.rounding.turning))
+    row = int((found.positions == 1).nonzero()[0])
+    # an angle at 1 is known up to whole turns
+    upper = torch.maximum(turned.angles[row].abs() + eta, found.speeds[pair[0]])
+    off = found.rounding.angle(found.positions.double()[:, None], upper) + eta
+    rows = turned.angles.isfinite().all(1)
+    known = Turned(turned.positions[rows], turned.angles[rows], turned.away[rows],
+                   turned.rest[rows], "interleaved")  # fmt: skip
+    omega, radius = frequencies_of(known, off[rows])
+    return Read(turned, omega, radius, off, pair, float(known.away.max()), layout)
+
+
+def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:
+    """The declared ladder, by name; more than one where the declaration leaves a choice.
+
+    Code of several axes may have one ladder, or one of its own for each; YaRN may round the ends
+    of its ramp, or not.  Empty where neither base nor frequencies are declared.
+    """
+    if declared.frequencies is not None:
+        return {"as listed": torch.tensor(declared.frequencies, dtype=torch.float64)}
+    if declared.base is None:
+        return {}
+    made = _scaled(declared, width, "one ladder")
+    if axes > 1 and width % (2 * axes) == 0:
+        own = _scaled(declared, width // axes, "a ladder for each axis")
+        made |= {name: one.repeat(axes) for name, one in own.items()}
+    return made
+
+
+def _scaled(declared: DeclaredRotary, width: int, name: str) -> dict[str, Tensor]:
+    pairs, base = width // 2, float(declared.base or 1.0)
+    over = width / 2  # an odd width counts as declared
+    plain = scalings.ladder(base, pairs, over=over)
+    factor = declared.factor
+    match declared.scaling:
+        case "":
+            return {name: plain}
+        case "linear":
+            return {name: plain / factor}
+        case "ntk":
+            if pairs < 2:
+                return {name: plain}
+            return {name: scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)}
+        case "llama3":
+            low, high = declared.low, declared.high
+            return {name: scalings.by_parts(plain, factor, declared.original, low, high)}
+        case _:
+            made = {}
+            for words, whole in (("", True), (", ends of the ramp not rounded", False)):
+                low, high = scalings.ramp_of(
+                    base, pairs, declared.original, declared.fast, declared.slow, whole=whole
+                )
+                made[name + words] = scalings.yarn(plain, factor, low, high)
+            return made
+
+
+BASES = (10_000.0, 500_000.0, 40_000.0)
+TIMES = (2.0, 3.0)  # of the declared factor
+UNREAD = "the pairs of channels could not be told, so no frequency was read"
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was read of the code as it is; ``plain``: its ladder is one of a base, unscaled."""
+
+    made: Read
+    declared: DeclaredRotary
+    plain: bool
+
+
+@dataclass(frozen=True)
+class Built:
+    """Code built anew: what was seen, whether it is as it was, and was compared with a formula."""
+
+    seen: Outcome
+    same: bool = False
+    compared: bool = False
+
+
+@probe("follows-its-arguments", "rotary")
+def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
+    """Built with other bases, or factors of its scaling, and read again.
+
+    Two values are tried of each argument: with the one that it has, it stays as it is.
+    """
+    declared = subject.declared or DeclaredRotary()
+    asked = {"base": tuple(b for b in BASES if b != declared.base)}
+    if declared.scaling:
+        asked["factor"] = tuple(t * declared.factor for t in TIMES)
+    told: list[str] = []
+    compared = False
+    with evaluating(subject):
+        matrices = seen(subject, draw)
+        made = read(matrices, subject, declared.layout)
+    if made is None:
+        return undecided(UNREAD)
+    if len(made.omega) < 2:
+        return not_asked("one pair turns, and by 1 whatever the base is")
+    before = Before(made, declared, _plain(subject, matrices, made))
+    for name, values in asked.items():
+        seen_with = [_built_with(subject, draw, before, name, value) for value in values]
+        found = [one for one in seen_with if one is not None]
+        wrong = [one.seen for one in found
+                 if not one.same and (one.seen.witness or one.seen.doubtful)]  # fmt: skip
+        if wrong:
+            return wrong[0]
+        if found and all(one.same for one in found):
+            return found[0].seen
+        told += [one.seen.why for one in found if not one.same]
+        compared |= any(one.compared for one in found)
+    if not told:
+        return not_asked("it takes no other base, and no other factor")
+    those = ", those of its formula" if compared else ""
+    return held(f"built with {' and '.join(told)} it has other frequencies{those}")
+
+
+def _built_with(
+    subject: Rotary, draw: Draw, before: Before, name: str, value: float
+) -> Built | None:
+    """What is to be said of code built with one value; None where it cannot be built so."""
+    other = fresh(subject, **{name: value})
+    if other is None:
+        return None
+    declared = before.declared
+    with evaluating(other):
+        found = seen(other, draw)
+        after = read(found, other, declared.layout)
+    if after is None:
+        return Built(undecided(UNREAD))
+    if _alike(before.made, after):
+        return Built(_unchanged(subject, before.made, after, name, value), same=True)
+    words = f"{name} {value:g}"
+    # what the frequencies are to be is known of a declared base, and of a plain ladder
+    known = declared.base is not None or (before.plain and name == "base")
+    if declared.frequencies is not None or not known:
+        return Built(held(words))
+    changed = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
+    seen_there = compare_ladder(other, changed, found)
+    if seen_there.witness is not None and name == "base" and declared.base is None:
+        for exponents in _counted_over(2 * len(after.omega), other.width):
+            spread = compare_ladder(other, replace(changed, base=value**exponents), found)
+            if spread.witness is None and not spread.doubtful:
+                return Built(held(words), compared=True)
+    if seen_there.witness is None:
+        return Built(held(words), compared=not seen_there.doubtful)
+    return Built(replace(seen_there, why=f"built with {words}: {seen_there.why}"), compared=True)
+
+
+def _counted_over(turning: int, width: int) -> tuple[float, ...]:
+    """Powers of a base that are as usual as itself, where no base is declared.
+
+    Exponents 2i/D may be counted over the whole head where a part of it turns, and over an odd
+    width of which one channel more turns: base^(−2i/D) is (base^c)^(−2i/turning), c = turning/D.
+    """
+    return tuple(turning / over for over in (width, turning - 1) if over != turning)
+
+
+def _alike(one: Read, two: Read) -> bool:
+    """Whether two ladders that were read are the same, as far as they were read."""
+    return len(one.omega) == len(two.omega) and bool(
+        ((two.omega - one.omega).abs() <= two.radius + one.radius).all()
+    )
+
+
+def _plain(subject: Rotary, found: Matrices, made: Read) -> bool:
+    """Whether the frequencies are base^(−2i/D) for some base, without scaling."""
+    size, pairs = made.omega.abs(), len(made.omega)
+    if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
+        return False
+    base = float((size[0] / size[-1]) ** (pairs / (pairs - 1)))
+    # the base that was read is off by rounding; the one that was meant has few digits
+    tried = (compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
+             for b in (float(f"{base:.3g}"), base))  # fmt: skip
+    return any(one.witness is None and not one.doubtful for one in tried)
+
+
+def _unchanged(subject: Rotary, before: Read, after: Read, name: str, value: float) -> Outcome:
+    """What to say of code that stays as it is."""
+    pair = len(after.omega) - 1
+    return broken(
+        f"built with {name} {value:g} it has the same frequencies as before",
+        Seen({"argument": name, "value": value, "declared": getattr(subject.declared, name, None)},
+             (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
+             ("before, which should differ", float(before.omega[pair])), 0.0,
+             float(after.radius[pair] + before.radius[pair])),
+        D=subject.width,
+    )  # fmt: skip
+
+
+@probe("odd-widths", "rotary")
+def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
+    """Code of an odd width, its own or one it is built with, on unit vectors."""
+    declared = subject.declared.width if subject.declared is not None else None
+    width = subject.width if subject.width % 2 else declared if declared and declared % 2 else 5
+    if subject.width % 2 or (declared and declared % 2):
+        code = subject
+    else:
+        if subject.make is None:
+            return not_asked("its width is even, and it cannot be built with another")
+        try:
+            made = fresh(subject, width=width)
+        except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
+            told = " ".join(str(error).split())[:200]
+            return held(f"width {width} is refused: {type(error).__name__}: {told}")
+        if made is None or made.width != width:
+            return not_asked("its width is even, and it cannot be built with another")
+        code = made
+    last = width - 1
+    with evaluating(code):
+        shape = (1, code.heads, 2, code.width)
+        x = torch.zeros(shape, dtype=draw.dtype, device=draw.device)
+        x[..., last] = 1
+        kind = torch.int64 if code.whole else torch.float32
+        ids = torch.tensor([[0, 3]], dtype=kind, device=draw.device) + code.first
+        if code.axes:
+            ids = ids[..., None].expand(1, 2, code.axes).contiguous()
+        try:
+            result = code.turn(x, ids).detach().to("cpu", torch.float64)
+        except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
+            told = " ".join(str(error).split())[:200]
+            return held(f"width {width} is refused at the call: {type(error).__name__}: {told}")
+    vector = unit_words(last, code.width)
+    if tuple(result.shape) != shape:
+        return broken(
+            f"width {width} is accepted, and {result.shape[-1]} channels come back",
+            Seen({"width": width, "vector": vector, "at": [0, 3]},
+                 ("channels that come back", result.shape[-1]), ("channels given", code.width),
+                 float(abs(result.shape[-1] - code.width))),
+            D=code.width,
+        )  # fmt: skip
+    off = (result - x.cpu().double()).abs().nan_to_num(nan=math.inf)
+    if float(off.max()) > 0:
+        h, t, j = (int(i) for i in torch.unravel_index(off[0].argmax(), off[0].shape))
+        return broken(
+            f"width {width} is accepted, and its last channel does not pass through",
+            Seen({"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
+                 (f"channel {j} of the result", float(result[0, h, t, j])),
+                 (f"channel {j} of the vector", float(x[0, h, t, j])), float(off.max())),
+            D=code.width,
+        )  # fmt: skip
+    return held(f"of width {width} the last channel passes through", 0.0, 0.0, D=code.width)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
 
-from ..calling import evaluating, plain
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from ..calling import evaluating, fresh, plain
 from ..draw import Draw
 from ..finding import Seen
-from ..rotary_matrices import matrices, moved, point, reach_of, rotate_at, rounding_for, told
+from ..rotary_matrices import (
+    fastest,
+    matrices,
+    moved,
+    point,
+    reach_of,
+    rotate_at,
+    rounding_for,
+    told,
+)
 from ..subjects import Rotary
+from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
-
-__all__: list[str] = []
+from .rotary_declared import Read, read, seen
 
 
 @probe("sees-positions", "rotary")
@@ -146,3 +160,264 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
                      0.0, bound), **size,
             )  # fmt: skip
     return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
+
+
+SHORT = (torch.bfloat16, torch.float16)
+GONE = 1e-30  # a turned unit vector shorter than this has no direction in float32
+NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
+
+
+def draws_of(draw: Draw) -> list[Draw]:
+    """The draw, and the same in short dtypes: code may take the dtype of the data for positions."""
+    return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """The name of a dtype as people write it."""
+    return str(dtype).removeprefix("torch.")
+
+
+@probe("neighbours-differ", "rotary")
+def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
+    """Unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
+    tried: list[str] = []
+    least, last = math.inf, 0
+    with evaluating(subject):
+        for one in draws_of(draw):
+            try:
+                seen_here = _neighbours(subject, one)
+            except Exception:
+                if one is draw:
+                    raise
+                continue  # code need not take every dtype
+            if seen_here.doubtful and one is not draw:
+                continue  # one step is hidden by the rounding of that dtype
+            if seen_here.skipped or seen_here.witness is not None or seen_here.doubtful:
+                return seen_here
+            tried.append(name_of(one.dtype))
+            if one is draw:
+                least = seen_here.error or 0.0
+                last = dict(seen_here.sizes or {}).get("last", 0)
+    return held(f"neighbours up to {last} differ by {least:.2g} at least, on data in "
+                f"{', '.join(tried)}", D=subject.width, last=last)  # fmt: skip
+
+
+def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
+    reach, omega, rounding = (
+        reach_of(subject, draw),
+        fastest(subject, draw),
+        rounding_of(draw.dtype),
+    )
+    ways: list[int | None] = [None] if subject.axes < 2 else list(range(subject.axes))
+    places = [reach.low + p for p in NEIGHBOURS if reach.has(reach.low + p + 1)]
+    if not places:
+        return not_asked(f"it has one position alone; {reach.why}")
+    least, bound = math.inf, 0.0
+    for axis in dict.fromkeys([None, *ways]):
+        at = [point(subject, p) for p in places]
+        after = [moved(p, 1, axis) for p in at]
+        both = matrices(subject, subject.turn, [*at, *after], draw)
+        # Lengths may fall with the position, to nothing in the end: then there is no angle.
+        length = both.norm(dim=-1, keepdim=True)
+        gone = (length < GONE).flatten(1).any(1)
+        both = both / torch.where(length < GONE, 1.0, length)
+        steps = (both[len(at) :] - both[: len(at)]).norm(dim=-1).flatten(1).amax(1)
+        told_apart = ~(gone[len(at) :] | gone[: len(at)])
+        if not bool(told_apart[0]):
+            return undecided(f"vectors turned at {places[0]} are 0")
+        usual = float(steps[0])
+        for i, p in enumerate(places):
+            if not bool(told_apart[i]):
+                continue
+            step = float(steps[i])
+            drift = 2 * rounding.angle_unit * 3 * omega * p
+            allowed = 2 * rounding.turning
+            if not step > allowed and usual > 2 * (allowed + drift):
+                channel = int((both[0, 0] - both[len(at), 0]).norm(dim=-1).argmax())
+                return broken(
+                    f"positions {p} and {p + 1} give the same angles"
+                    + ("" if axis is None else f" on axis {axis}")
+                    + f", on data in {name_of(draw.dtype)}",
+                    Seen(
+                        {
+                            "vector": f"unit vector of channel {channel} of {subject.width}",
+                            "at": told(at[i]),
+                            "and at": told(after[i]),
+                            "dtype": name_of(draw.dtype),
+                        },
+                        (f"distance of the turned vectors at {p} and {p + 1}", step),
+                        (f"at {places[0]} and {places[0] + 1}", usual),
+                        abs(usual - step),
+                        allowed,
+                    ),
+                    D=subject.width,
+                    T=2,
+                )
+            bound = allowed
+        # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
+        if usual > allowed or axis is None:
+            least = min(least, float(steps[told_apart].min()))
+    if least <= bound:
+        return undecided("one step is less than rounding hides", least, bound)
+    return held("", least, bound, last=places[-1] + 1)
+
+
+@probe("angles-are-exact", "rotary")
+def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
+    """Angles at positions up to 65536 against position times the code's own frequency."""
+    tried: list[str] = []
+    worst, bound, last = 0.0, 0.0, 0
+    with evaluating(subject):
+        for one in draws_of(draw):
+            try:
+                found = seen(subject, one)
+                made = read(found, subject)
+            except Exception:
+                if one is draw:
+                    raise
+                continue
+            if made is None or made.away > 4 * found.rounding.turning:
+                if one is draw:
+                    return undecided(
+                        "the pairs of channels could not be told, so no angle was read"
+                    )
+                continue
+            miss = inconsistent(made)
+            if miss is not None:
+                row, pair, here, there, allowed = miss
+                at = int(made.turned.positions[row]) + found.low
+                return broken(
+                    f"the angle of pair {pair} at position {at} is off by "
+                    f"{abs(math.remainder(here - there, math.tau)):.3g}, on data in "
+                    f"{name_of(one.dtype)}",
+                    Seen({"pair": pair, "at": at, "dtype": name_of(one.dtype),
+                          "channels": [int(c[pair]) for c in made.pair]},
+                         (f"angle by which it turns at {at}", here),
+                         (f"{at - found.low} times its frequency, read at lower positions", there),
+                         abs(math.remainder(here - there, math.tau)), allowed),
+                    D=subject.width,
+                )  # fmt: skip
+            tried.append(name_of(one.dtype))
+            if one is draw:
+                last = int(found.positions[-1]) + found.low
+                off = made.turned.angles - made.turned.positions.double()[:, None] * made.omega
+                ratio = torch.remainder(off + math.pi, math.tau) - math.pi
+                at_worst = int((ratio.abs() / made.off).argmax())
+                worst = float(ratio.abs().flatten()[at_worst])
+                bound = float(made.off.flatten()[at_worst])
+    return held(
+        f"angles up to position {last} are its frequencies times the position, as exact as "
+        f"in float32, on data in {', '.join(tried)}",
+        worst,
+        bound,
+        D=subject.width,
+    )
+
+
+def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
+    """The first angle that no frequency allows which the angles before allow.
+
+    A pair is followed from position 1: its frequency is within an interval, which every angle
+    that is known to a whole turn makes smaller.  Row, pair, angle, angle expected, allowed.
+    """
+    positions = made.turned.positions.tolist()
+    start = positions.index(1)
+    omega, radius = made.turned.angles[start].clone(), made.off[start].clone()
+    for row in range(start, len(positions)):
+        p = positions[row]
+        angle, off = made.turned.angles[row], made.off[row]
+        if not bool(angle.isfinite().all()):
+            pair = int((~angle.isfinite()).nonzero()[0])
+            return row, pair, float(angle[pair]), float(omega[pair]) * p, float(off[pair])
+        apart = torch.remainder(angle - omega * p + math.pi, math.tau) - math.pi
+        allowed = off + radius * p
+        over = (apart.abs() > allowed) & (allowed < math.pi)
+        if bool(over.any()):
+            pair = int((apart.abs() / allowed * over).argmax())
+            there = math.remainder(float(omega[pair]) * p, math.tau)
+            return row, pair, float(angle[pair]), there, float(allowed[pair])
+        # Angles within their radius narrow the interval; the ends are kept apart for that.
+        low = torch.maximum(omega - radius, omega + (apart - off) / p)
+        high = torch.minimum(omega + radius, omega + (apart + off) / p)
+        known = allowed < math.pi
+        omega = torch.where(known, (low + high) / 2, omega)
+        radius = torch.where(known, (high - low) / 2, radius)
+    return None
+
+
+@contextlib.contextmanager
+def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    modules = list(modules)
+    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
+    weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
+    buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
+    try:
+        for module in modules:
+            module.to(dtype)
+        yield
+    finally:
+        for parameter, data in weights:
+            parameter.data = data
+        for part, before in buffers:
+            for name, data in before.items():
+                setattr(part, name, data)
+
+
+def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
+    """Its module, and those that run in a call of it: one may be built of the width it is given."""
+    found = dict.fromkeys([code.module] if code.module is not None else [])
+    with register_module_forward_pre_hook(lambda module, _: found.setdefault(module)):
+        matrices(code, code.turn, [point(code, code.first)], draw)
+    return list(found)
+
+
+@probe("survives-casting", "rotary")
+def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
+    """Frequencies read before, and after the module is cast to bfloat16 and to float16."""
+    code = fresh(subject)
+    if code is None or code.module is None:
+        code = subject
+    if code.module is None:
+        return not_asked("it is a function: there is no module to cast")
+    least, bound = 0.0, 0.0
+    tried: list[str] = []
+    with evaluating(code):
+        before = read(seen(code, draw), code)
+        if before is None:
+            return undecided("the pairs of channels could not be told, so no frequency was read")
+        modules = at_work(code, draw)
+        if not bool((before.omega != 0).any()):
+            return undecided("no frequency was read: no pair of channels turns with the position")
+        for dtype in SHORT:
+            with cast(modules, dtype):
+                try:
+                    found = seen(code, draw.cast(dtype))
+                except Exception as error:  # noqa: BLE001 (code need not take every dtype)
+                    told_error = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                    if dtype == SHORT[-1] and not tried:
+                        return undecided(f"after a cast the code raised {told_error}")
+                    continue
+                after = read(found, code)
+            if after is None or len(after.omega) != len(before.omega):
+                return undecided(f"after a cast to {name_of(dtype)} no frequency could be read")
+            tried.append(name_of(dtype))
+            off = (after.omega - before.omega).abs()
+            unit = rounding_of(draw.dtype).angle_unit
+            allowed = after.radius + before.radius + ladder_error(before.omega, unit)
+            pair = int((off / allowed).nan_to_num(nan=math.inf).argmax())
+            if not bool((off <= allowed).all()):
+                return broken(
+                    f"after a cast of the module to {name_of(dtype)} pair {pair} has another "
+                    "frequency",
+                    Seen({"cast": name_of(dtype), "pair": pair,
+                          "channels": [int(c[pair]) for c in after.pair]},
+                         ("frequency after the cast", float(after.omega[pair])),
+                         ("frequency before", float(before.omega[pair])),
+                         float(off[pair]), float(allowed[pair])),
+                    D=subject.width,
+                )  # fmt: skip
+            if float(off[pair]) >= least:
+                least, bound = float(off[pair]), float(allowed[pair])
+    return held(f"the frequencies are what they were after a cast to {' and to '.join(tried)}",
+                least, bound, D=subject.width)  # fmt: skip

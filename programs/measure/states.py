@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial, wraps
+from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..arranging import arranged
 from ..calling import calm, evaluating, fresh
 from ..draw import Draw
 from ..finding import Seen
-from ..subjects import Attention, Bias, Layer, Mask, Subject
+from ..identify.calls import set_dropout
+from ..response import gap
+from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import Look, Outcome, broken, held, not_asked, probe, undecided
-from .kept_tables import kept_under_less
-from .scene import Scene, in_formats
-from .state_calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
-
-__all__ = ["LOOKS"]
-
-CAST = Attention | Layer  # code whose weights take the dtype of its tokens; tables keep their own
-
-
-def formatted(look: Look) -> Look:
-    """A look at attention and layers in float64 first, and then in the format of the draw."""
-
-    @wraps(look)
-    def looked(subject: Subject, draw: Draw) -> Outcome:
-        if not isinstance(subject, CAST):
-            return look(subject, draw)
-        return in_formats(lambda scene: _told(look(scene.subject, scene.draw), scene))(
-            subject, draw
-        )
-
-    return looked
-
-
-def _told(seen: Outcome, scene: Scene) -> Outcome:
-    """A witness that says in which format it was found."""
-    if seen.witness is None:
-        return seen
-    name = str(scene.draw.dtype).removeprefix("torch.")
-    witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": name})
-    return replace(seen, witness=witness)
+from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
+from .scene import CAST, Scene, formatted
 
 
 def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -235,3 +212,195 @@ LOOKS: dict[str, tuple[Look, str]] = {
 for _law, (_look, _kinds) in LOOKS.items():
     for _kind in _kinds.split():
         probe(_law, _kind)(_look)
+
+
+FIRST, SPAN = 71, 400  # lengths that no other look at code has
+_LENGTHS = count(FIRST, 2)
+TWICE = 2.0  # both sides are rounded, each with a table of its own
+
+Earlier = Iterator[tuple[str, Callable[[int], Any]]]
+
+
+def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+    """Broken where a call at a new length gives another result after another call of that length.
+
+    ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
+    and where even with none before it the beginning of a longer call is not the shorter one.
+    """
+    axis = {"turn": 2, "key": 2, "added": 1}.get(way.attribute)
+    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
+        return None
+
+    def apart(call: Callable[[int], Any]) -> bool:
+        off, bound, _, _ = _gap(way, draw, axis, subject, call)
+        return not off <= bound
+
+    if any(apart(_nothing) for _ in range(2)):
+        return None
+    for told, call in (*_of_functions(subject, way, draw), *earlier):
+        # of one length alone it may be that tables change there, as those of a longer context
+        if apart(call) and apart(call):
+            off, bound, given, sides = _gap(way, draw, axis, subject, call)
+            raises = isinstance(sides[0], str)
+            return broken(
+                f"after {told} a call raises that did not before" if raises
+                else f"a call gives another result after {told}",
+                Seen({"before": told, "call": way.attribute, "inputs": shown(given)},
+                     (f"after {told}", sides[0]),
+                     ("the same tokens at the beginning of a longer call", sides[1]), off, bound),
+                B=1, T=int(given[0].shape[axis]),
+            )  # fmt: skip
+    return None
+
+
+def _nothing(_: int) -> None:
+    """No call before."""
+
+
+def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
+    """Calls of a function, which has no size and no device: all callers share its table."""
+    if subject.module is not None:
+        return
+
+    def narrow(n: int) -> Any:
+        x, *rest = way.given(draw, 1, n, 0)
+        return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
+
+    def meta(n: int) -> None:
+        with suppress(Exception):  # its result has no numbers to look at
+            way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
+
+    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "one of the same length on fewer channels", narrow
+    yield "one of the same length on another device (meta)", meta
+
+
+def _gap(
+    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
+) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
+    """The largest difference of a call from the beginning of a longer one, after another call."""
+    n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
+    longer = way.given(draw, 1, n + 1, 0)
+    given = tuple(
+        x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer)
+    )
+    try:
+        before(n)
+    except Exception:  # noqa: BLE001 (a call that it does not take)
+        return 0.0, 0.0, given, (0.0, 0.0)
+    try:
+        after = calm(way.call, *given)
+    except Exception as error:
+        if before is _nothing:
+            raise
+        text = " ".join(str(error).split())[:160]
+        return math.inf, 0.0, given, (f"{type(error).__name__}: {text}", "no error")
+    whole = calm(way.call, *longer)
+    first = whole.narrow(axis, 0, n)
+    off = differ(after, first)
+    place = torch.unravel_index(off.argmax(), off.shape)
+    bound = TWICE * allowed_of(subject, draw, longer, whole, same=True)
+    return float(off.max()), bound, given, (float(after[place]), float(first[place]))
+
+
+DROPOUT = 0.3
+CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
+MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
+
+
+@probe("evaluation-repeats", "layer")
+@probe("evaluation-repeats", "attention")
+def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
+    """Two calls in evaluation give the same, with dropout set to 0.3 wherever it can be set."""
+    for one in _with_dropout(subject):
+        if one is not subject and one.module is None:
+            continue  # a function does what it is told: it knows no evaluation
+        call = _any_call(one, draw)
+        # Code that drops at random draws from the common generator: it is told where to start.
+        with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draw.seed)
+            set_dropout(one, DROPOUT)
+            for b, t in CALLS:
+                first, second = call(b, t), call(b, t)
+                seen = Scene(one, draw).differs(
+                    "two calls in evaluation gave the same",
+                    ("the second of two equal calls in evaluation", second), ("the first", first),
+                    _repeats(first, draw), B=b, T=t, dropout=DROPOUT,
+                )  # fmt: skip
+                if seen.witness is not None:
+                    return seen
+    return seen
+
+
+def _repeats(output: Tensor, draw: Draw) -> float:
+    """What sums in another order explain: u for each of as many terms as the output has numbers."""
+    if output.device.type == "cpu":
+        return 0.0
+    return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
+
+
+@probe("training-returns", "layer")
+@probe("training-returns", "attention")
+def training_returns(subject: Any, draw: Draw) -> Outcome:
+    """Training that drops at random does so again after a call in evaluation."""
+    found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
+    for one in _with_dropout(subject):
+        if one.module is None:
+            continue
+        call = _any_call(one, draw)
+        with arranged(one, draw.dtype, train=True), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draw.seed)
+            if found.skipped:
+                set_dropout(one, DROPOUT)
+            one.module.train()
+            before, size = next(
+                ((far, size) for size in CALLS if (far := _varies(call, *size))), (0.0, CALLS[0])
+            )
+            if before == 0:
+                continue
+            one.module.eval()
+            call(*size)
+            one.module.train()
+            still = all(m.training for m in one.module.modules())
+            after = _varies(call, *size)
+        b, t = size
+        if after == 0 or not still:
+            calls = "calls in training, one in evaluation, calls in training"
+            seen = Seen({"B": b, "T": t, "seed": draw.seed, "calls": calls},
+                        ("difference of two calls in training, after evaluation", after),
+                        ("the same before", before), before, 0.0)  # fmt: skip
+            return Outcome("after an evaluation nothing is dropped in training", before, 0.0, seen,
+                           sizes={"B": b, "T": t})  # fmt: skip
+        found = held("training after an evaluation drops at random again", B=b, T=t)
+    return found
+
+
+def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
+    """How far a call is from the first of equal ones: 0 if none of many is."""
+    first = call(b, t)
+    return next((far for _ in range(MANY) if (far := gap(call(b, t), first)) > 0), 0.0)
+
+
+def _with_dropout(subject: Any) -> list[Any]:
+    """The code, and a fresh one made with dropout, where it can be made so."""
+    found = [subject]
+    if subject.make is not None:
+        try:
+            made = subject.make(dropout=DROPOUT)
+        except Exception:  # noqa: BLE001 (a maker without that argument)
+            made = None
+        if isinstance(made, type(subject)):
+            found.append(made)
+    return found
+
+
+def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
+    """The main call at B rows of T tokens, with the same inputs each time."""
+    tokens = subject.layer if isinstance(subject, Attention) else subject.call
+    if tokens is not None:
+        return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
+    h, g, d = subject.heads, subject.groups, subject.width or 5
+    return lambda b, t: subject.attend(
+        draw.normal(b, h, t, d, salt=1), draw.normal(b, g, t, d, salt=2),
+        draw.normal(b, g, t, d, salt=3), None,
+    )  # fmt: skip

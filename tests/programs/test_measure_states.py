@@ -15,8 +15,8 @@ from attnproof.programs.calling import calm, evaluating, fresh
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
+from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.state_calls import ways_of
 from attnproof.programs.measure.states import LOOKS
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 
