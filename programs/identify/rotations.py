@@ -41,9 +41,9 @@ class Images:
         here = self.at.flatten(1).isfinite().all(1)
         return Images(self.positions[here], self.at[here], self.heads_differ)
 
-    def partners(self) -> list[set[int]]:
-        """For each channel the others that it takes from or gives to."""
-        mixed = (self.at.abs() > NOTHING).any(0)
+    def partners(self, least: float = NOTHING) -> list[set[int]]:
+        """For each channel the others that it takes more from, or gives more to, than that."""
+        mixed = (self.at.abs() > least).any(0)
         mixed = mixed | mixed.T
         mixed.fill_diagonal_(False)
         return [set(row.nonzero()[:, 0].tolist()) for row in mixed]

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnproof.theorems.laws import LAWS
 
@@ -53,6 +54,33 @@ def not_asked(why: str) -> Outcome:
 def undecided(why: str, error: float | None = None, bound: float | None = None) -> Outcome:
     """Neither: the code raised, or rounding hides the answer."""
     return Outcome(why, error, bound, doubtful=True)
+
+
+def compared(
+    found: Tensor, wanted: Tensor | float, radius: Tensor | float,
+    tell: Callable[..., tuple[str, Mapping[str, Any], str]], why: str, *, there: str = "declared",
+    **sizes: int,
+) -> Outcome:  # fmt: skip
+    """What was read of code, each number within its radius, against what its declaration implies.
+
+    ``tell`` says of the place of a number why the law is broken, at which inputs, and what the
+    number is; it is asked of the largest difference in the first row that has one.
+    """
+    wanted, radius = (torch.as_tensor(x, dtype=torch.float64).expand_as(found)
+                      for x in (wanted, radius))  # fmt: skip
+    off = (found - wanted).abs().nan_to_num(nan=math.inf)
+    over = ~(off <= radius)
+    if not bool(over.any()):
+        worst = int((off / radius).nan_to_num().argmax())
+        return held(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
+    row = int(over.flatten(1).any(1).nonzero()[0]) if off.dim() > 1 else int(over.nonzero()[0])
+    inner = torch.where(over[row], off[row], -1.0)
+    rest = torch.unravel_index(inner.argmax(), inner.shape) if off.dim() > 1 else ()
+    at = (row, *(int(i) for i in rest))
+    words, inputs, here = tell(*at)
+    seen = Seen(inputs, (here, float(found[at])), (there, float(wanted[at])), float(off[at]),
+                float(radius[at]))  # fmt: skip
+    return broken(words, seen, **sizes)
 
 
 Look = Callable[[Any, Draw], Outcome]
