@@ -15,11 +15,10 @@ from torch import Tensor
 
 from ..draw import Draw
 from ..influence import told_matrix
-from ..response import allowance, gap, unit_of
+from ..response import allowance, gap
 from ..subjects import Attention
-from .weights import read_weights, scale_of
+from .weights import KEYS, read_weights, scale_alone
 
-KEYS = 5
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
 CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
@@ -143,9 +142,7 @@ def no_multiple(one: Attention, draw: Draw) -> str:
     apart = (at_zero[0].output.double() - at_zero[1].output.double()).abs().max()
     if not float(apart) <= at_zero[0]() + at_zero[1]():
         return "a number of each key's own is part of its score"
-    seen = (at_zero[0].output[0] > 0).all(0).cpu()
-    coarse = max(unit_of(draw.dtype), *(seen_at.unit for seen_at in at_zero))
-    found = scale_of(one, draw, None, seen, unit=coarse)
+    found = scale_alone(one, draw)
     if found is None or not found.linear:
         return "the scores are not a multiple of q·k"
     return ""

@@ -12,7 +12,10 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..identity import simplest, told
+from ..response import allowance
 from ..subjects import Attention
+
+KEYS = 5
 
 
 def read_weights(
@@ -124,6 +127,20 @@ def scale_of(
         if best is None or one.off < best.off:
             best = one
     return best
+
+
+def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None:
+    """The scale, where nothing else of the code was read: of keys seen by queries that are 0.
+
+    ``floor``: the unit of the tables that the code keeps.
+    """
+    assert code.attend is not None  # who calls has seen it
+    attend, width = code.attend, code.width or 5
+    q = torch.zeros_like(draw.normal(1, code.heads, KEYS, width))
+    k = draw.normal(1, code.groups, KEYS, width, salt=55)
+    at_zero = allowance(lambda k: read_weights(attend, q, k), k, draw=draw, floor=floor)
+    seen = (at_zero.output[0] > 0).all(0).cpu()
+    return scale_of(code, draw, None, seen, unit=at_zero.unit)
 
 
 def centred(x: Tensor, use: Tensor) -> Tensor:

@@ -19,9 +19,9 @@ from ..finding import Seen
 from ..identify.calls import set_dropout
 from ..response import gap
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .base import Look, Outcome, broken, held, not_asked, probe, undecided
+from .base import Look, Outcome, broken, compared, held, not_asked, probe, undecided
 from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
-from .scene import CAST, Scene, formatted
+from .scene import CAST, formatted
 
 
 def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -321,11 +321,14 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
             torch.manual_seed(draw.seed)
             set_dropout(one, DROPOUT)
             for b, t in CALLS:
-                first, second = call(b, t), call(b, t)
-                seen = Scene(one, draw).differs(
-                    "two calls in evaluation gave the same",
-                    ("the second of two equal calls in evaluation", second), ("the first", first),
-                    _repeats(first, draw), B=b, T=t, dropout=DROPOUT,
+                first, second = (call(b, t).detach().double().cpu() for _ in range(2))
+                at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
+                seen = compared(
+                    second, first, _repeats(first, draw),
+                    lambda *place, at=at: (  # type: ignore[misc]
+                        "the second of two equal calls in evaluation gives other numbers",
+                        {**at, "place": list(place)}, "the second of two equal calls",
+                    ), "two calls in evaluation gave the same", there="the first", B=b, T=t,
                 )  # fmt: skip
                 if seen.witness is not None:
                     return seen
@@ -334,7 +337,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
 
 def _repeats(output: Tensor, draw: Draw) -> float:
     """What sums in another order explain: u for each of as many terms as the output has numbers."""
-    if output.device.type == "cpu":
+    if torch.device(draw.device).type == "cpu":
         return 0.0
     return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
 
