@@ -1,4 +1,9 @@
-"""What is told of hidden keys, and of queries that see none, beside what their laws ask."""
+"""What is told of hidden keys beside what their laws ask: numbers that come through a mask.
+
+A fill that is no −∞ hides as long as no score comes near it.  So scores beyond it are tried, and
+where keys are read that are to be hidden, the line says so and at which scores: at ordinary ones
+the law holds.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +18,14 @@ from ..influence import sees, visible
 from ..response import gap, unit_of
 from .base import Outcome, broken, held, undecided
 from .laws import further
-from .scene import Scene, Sizes, attend_sizes, inputs
+from .scene import Scene
 
-
-def random_mask(scene: Scene, sizes: Sizes) -> Tensor:
-    """Truth values (B, 1, T, S) that leave every query its own key, and its own alone at worst.
-
-    Code whose masks are the same for every query keeps every other key, the first among them.
-    """
-    b, t, s, *_ = sizes
-    if scene.subject.by_key:
-        seen = scene.draw.normal(b, 1, 1, s, salt=91) > 0
-        seen[..., ::2] = True
-        return seen.expand(b, 1, t, s).clone()
-    seen = scene.draw.normal(b, 1, t, s, salt=91) > 0
-    seen = seen & visible(scene.declared, t, s).to(seen.device)
-    last = torch.arange(t, device=seen.device)
-    seen[:, :, last, (last + s - t) if scene.declared.alignment == "end" else last] = True
-    return seen
-
-
-def as_given(scene: Scene, seen: Tensor) -> dict[str, Tensor]:
-    """A mask of truth values in each form that the code takes: truth values, or 0 and −inf."""
-    forms: dict[str, Tensor] = {}
-    if "bool" in scene.subject.masks:
-        forms["bool"] = seen
-    if "float" in scene.subject.masks:
-        zero = torch.zeros(seen.shape, dtype=scene.draw.dtype, device=seen.device)
-        forms["float"] = zero.masked_fill(~seen, -math.inf)
-    return forms
+BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
+SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
+DRAWS = 8  # of a token's direction: its score with itself is below 0 in about half of them
+COUNT = 3  # tokens
+READ = 0.5  # of the weight
+ROUNDED = 16  # units of the last place of an output
 
 
 @further("hidden-keys-do-nothing", "attention")
@@ -50,15 +34,14 @@ def beyond_numbers(scene: Scene) -> Outcome:
     one = scene.subject
     if one.attend is None or not one.masks:
         return held("")
-    sizes = attend_sizes(one, scene.declared)[0]
-    seen, hidden = random_mask(scene, sizes), max(1, sizes[2] // 2)
-    seen[..., hidden] = False
-    seen[..., 0] |= ~seen.any(-1)  # whoever saw that key alone sees the first
-    mask = next(iter(as_given(scene, seen).values()))
-    told = _not_finite(scene, (*inputs(scene, sizes), mask), hidden)
+    q, k, v = scene.given(1, COUNT)
+    seen = torch.ones(1, 1, COUNT, COUNT, dtype=torch.bool, device=q.device)
+    seen[..., 1] = False
+    numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+    mask = seen if "bool" in one.masks else numbers.masked_fill(~seen, -math.inf)
+    told = _not_finite(scene, (q, k, v, mask), 1)
     if "bool" in one.masks and not one.by_key:
-        alone = torch.eye(COUNT, dtype=torch.bool, device=seen.device)[None, None]
-        told += read_through(scene, alone)
+        told += read_through(scene, torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None])
     return held(told.removeprefix("; "))
 
 
@@ -73,37 +56,6 @@ def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
             if not bool(scene.subject.attend(q, keys, values, mask).isfinite().all()):
                 through.append(f"{name} in a hidden {where}")
     return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
-
-
-@further("hidden-rows", "attention")
-def read_of_no_key(scene: Scene) -> Outcome:
-    """What is told of what a query reads that sees no key."""
-    one = scene.subject
-    sizes = attend_sizes(one, scene.declared)[0]
-    q, k, v = inputs(scene, sizes)
-    seen = random_mask(scene, sizes)
-    seen[0, 0, slice(None) if one.by_key else 1] = False
-    told = []
-    for form, given in as_given(scene, seen).items():
-        made = scene.allow(lambda q, k, v, m=given: one.attend(q, k, v, m), q, k, v)
-        row, each = made.output[0, :, 1], v[0].mean(1)
-        often = len(row) // len(each)
-        ways = {"zero": torch.zeros_like(row), "mean": each.repeat_interleave(often, 0),
-                "the mean, of groups that take turns,": each.repeat(often, 1)}  # fmt: skip
-        name = next((n for n, way in ways.items() if gap(row, way) <= made()), "something else")
-        name = "nan" if bool(row.isnan().any()) else name
-        if scene.declared.causal and "mean" in name:  # outside the reach of a causal query
-            name += " of all values, those of later tokens too"
-        told.append(f"a query that sees no key reads {name} ({form} mask)")
-    return held("; ".join(told))
-
-
-BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
-SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
-DRAWS = 8  # of a token's direction: its score with itself is below 0 in about half of them
-COUNT = 3  # tokens
-READ = 0.5  # of the weight
-ROUNDED = 16  # units of the last place of an output
 
 
 def read_through(scene: Scene, mask: Tensor | None = None) -> str:
@@ -138,9 +90,7 @@ def _moved(scene: Scene) -> float:
         x, y = (scene.draw.normal(2, 2 * n, one.embed, salt=salt) for salt in (1, 2))
         y[:, :n] = x[:, :n]
         return gap(scene.tokens(x)[:, :n], scene.tokens(y)[:, :n])
-    _, _, _, h, g, d = attend_sizes(one, scene.declared)[0]
-    given = inputs(scene, (2, 2 * n, 2 * n, h, g, d))
-    others = inputs(scene, (2, 2 * n, 2 * n, h, g, d), salt=50)
+    given, others = scene.given(2, 2 * n), scene.given(2, 2 * n, salt=50)
     moved = [torch.cat((x[:, :, :n], y[:, :, n:]), 2) for x, y in zip(given, others, strict=True)]
     return gap(one.attend(*given, None)[:, :, :n], one.attend(*moved, None)[:, :, :n])
 
@@ -150,7 +100,9 @@ def fill_of_mask(scene: Scene) -> Outcome:
     """What to add where a mask of numbers hides by a number that a score can come near."""
     made = scene.subject.mask(2, 2)
     least = float(made.double().min()) if made.is_floating_point() else 0.0
-    return held(fill_told(least) if -BEYOND[-1] < least < 0 else "")
+    told = (f"hidden by the finite number {least:g}: a query whose scores are all below it reads "
+            "what is hidden")  # fmt: skip
+    return held(told if -BEYOND[-1] < least < 0 else "")
 
 
 @further("true-means-visible", "mask")
@@ -169,17 +121,10 @@ def fill_too_small(scene: Scene) -> Outcome:
     return broken(why, seen, T=n, S=n)
 
 
-def fill_told(value: float) -> str:
-    """What a mask of numbers whose fill that is does not hide."""
-    return (f"hidden by the finite number {value:g}: a query whose scores are all below it reads "
-            "what is hidden")  # fmt: skip
-
-
 def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None) -> str:
-    _, _, _, h, g, d = attend_sizes(scene.subject, scene.declared)[0]
     for low in BEYOND:
-        q, k, v = (torch.zeros_like(x) for x in inputs(scene, (1, COUNT, COUNT, h, g, d)))
-        far = low * math.sqrt(d)
+        q, k, v = (torch.zeros_like(x) for x in scene.given(1, COUNT))
+        far = low * math.sqrt(q.shape[-1])
         if far > torch.finfo(q.dtype).max:
             break
         q[..., 0], k[:, :, 0, 0], v[:, :, 1:] = 1.0, -far, 1.0

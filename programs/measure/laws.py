@@ -248,23 +248,19 @@ def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
     return Apart(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
 
 
-def _register(law: str, kind: str) -> None:
-    if kind in ("attention", "layer"):
-
-        @in_formats
-        def looked(scene: Scene) -> Outcome:
-            return _measured(law, scene.subject, scene.draw, scene.floor)
-
-        probe(law, kind)(looked)
-        return
+def _register(law: str, kinds: str) -> None:
+    @in_formats
+    def formatted(scene: Scene) -> Outcome:
+        return _measured(law, scene.subject, scene.draw, scene.floor)
 
     def look(subject: Any, draw: Draw) -> Outcome:
+        if isinstance(subject, Attention | Layer):
+            return formatted(subject, draw)
         with evaluating(subject):
             return _measured(law, subject, draw)
 
-    probe(law, kind)(look)
+    probe(law, kinds)(look)
 
 
 for _law, _kinds in MEASURED.items():
-    for _kind in _kinds.split():
-        _register(_law, _kind)
+    _register(_law, _kinds)

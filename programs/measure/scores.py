@@ -13,12 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from ..finding import Seen
+from ..identify.calls import REFUSALS
 from ..identify.weights import scale_alone
 from ..response import gap
 from ..subjects import Attention
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .inputs import other_heads
 from .laws import instead
-from .scene import Scene, attend_sizes, in_formats, inputs, named
+from .scene import Scene, in_formats
 
 LARGE = 1e4
 
@@ -29,19 +31,19 @@ def large_in_a_layer(scene: Scene) -> Outcome:
     inner = projected(scene.subject)
     if inner is None:
         return not_asked("the code takes tokens: nothing can be added to its scores")
-    sizes = attend_sizes(inner, scene.declared)[0]
+    inside = replace(scene, subject=inner)
     most = torch.finfo(scene.draw.dtype).max
     large = LARGE * math.log(most) / math.log(torch.finfo(torch.float32).max)  # an exponent's range
     large = min(large, math.sqrt(most) / 16)  # so that products are finite
     for name in "qk":
-        given = dict(zip("qkv", inputs(scene, sizes, 80), strict=True))
+        given = dict(zip("qkv", inside.given(1, 3, 80), strict=True))
         given[name] = large * given[name]
         assert inner.attend is not None  # what is projected has one
         found = inner.attend(*given.values(), None)
         bad = (~found.isfinite()).nonzero().tolist()
         if bad:
             words = ("queries", "keys")[name == "k"]
-            seen = Seen({**named(sizes), "seed": scene.draw.seed, f"{words} times": large},
+            seen = Seen({"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
                         ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
                         ("wanted there", "a finite number"), math.inf)  # fmt: skip
             return broken(f"large scores give {float(found[tuple(bad[0])])} inside the layer", seen)
@@ -58,9 +60,15 @@ def scale_as_declared(scene: Scene) -> Outcome:
         one = projected(one) if scene.declared.scale is not None else None
         if one is None:
             return not_asked("the code takes tokens: its scores cannot be set")
-    seen = not_asked("")
-    for _, _, _, h, g, d in attend_sizes(one, scene.declared):
-        read = scale_alone(replace(one, heads=h, groups=g), scene.draw, scene.floor)
+    seen, d = not_asked(""), one.width or 5
+    own = (one.heads, scene.declared.groups or one.groups)
+    for h, g in dict.fromkeys((own, *other_heads(one))):
+        try:
+            read = scale_alone(replace(one, heads=h, groups=g), scene.draw, scene.floor)
+        except REFUSALS:
+            if (h, g) == own:
+                raise
+            continue  # it does not take so many heads
         if read is None:
             return undecided("one of two keys has no weight, so that no scale can be read")
         if not read.linear:

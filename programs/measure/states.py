@@ -19,9 +19,12 @@ from ..finding import Seen
 from ..identify.calls import set_dropout
 from ..response import gap
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .base import Look, Outcome, broken, compared, held, not_asked, probe, undecided
+from .base import ALL, Outcome, broken, compared, held, not_asked, probe, undecided
 from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
 from .scene import CAST, formatted
+
+SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
+Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
 def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -39,7 +42,7 @@ def before_calls(
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
     """What may have been called before, in words, and the calls: None is the instance itself."""
     b, t = sizes
-    short = draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
+    short = _short(draw)
     yield "nothing but itself", [(None, way.given(draw, b, t, 0))]
     yield "another start of the same length", [(None, way.given(draw, b, t, 9))]
     yield "a longer one", [(None, way.given(draw, b, 2 * t + 3, 0))]
@@ -47,48 +50,42 @@ def before_calls(
     yield "a shorter one", [(None, way.given(draw, b, max(1, t // 2), 0))]
     yield "one token", [(None, way.given(draw, b + 1, 1, 4))]
     yield "one of more rows", [(None, way.given(draw, b + 2, t, 0))]
-    yield (
-        f"one on data in {str(short.dtype).removeprefix('torch.')}",
-        [(None, way.given(short, b, t, 0))],
-    )
+    yield f"one on data in {_name(short)}", [(None, way.given(short, b, t, 0))]
     if way.attribute in ("bias", "mask"):
         queries, keys = way.given(draw, b, t, 0)
         yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
         yield "one of as many queries as keys", [(None, (keys, keys))]
     for told, other in _others(subject, draw):
-        if getattr(other, way.attribute, None) is not None:
-            calls = {w.attribute: w for w in ways_of(other)}
-            own = calls.get(way.attribute)
-            if own is not None:
-                yield told, [(own.call, own.given(draw, b, t, 0)),
-                             (own.call, own.given(draw, b, 2 * t + 3, 5))]  # fmt: skip
-                yield (
-                    f"{told}, in turns",
-                    [
-                        (own.call, own.given(draw, b, t, 9)),
-                        (None, way.given(draw, b, t + 1, 2)),
-                        (own.call, own.given(draw, b, t, 0)),
-                    ],
-                )
-
-
-def _earlier(
-    subject: Subject, way: Way, draw: Draw
-) -> Iterator[tuple[str, Callable[[int], Any]]]:
-    """Calls of one length that may leave a table of theirs to the next call of that length."""
-    short = draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
-    name = str(short.dtype).removeprefix("torch.")
-    yield f"one of the same length on data in {name}", partial(_called, way, short)
-    yield "another start of the same length", lambda n: calm(way.call, *way.given(draw, 1, n, 9))
-    for told, other in _others(subject, draw):
-        calls = {one.attribute: one for one in ways_of(other)}
-        own = calls.get(way.attribute)
+        own = next((w for w in ways_of(other) if w.attribute == way.attribute), None)
         if own is not None:
-            yield f"{told}, of the same length", partial(_called, own, draw)
+            same = (own.call, own.given(draw, b, t, 0))
+            yield told, [same, (own.call, own.given(draw, b, 2 * t + 3, 5))]
+            between = (None, way.given(draw, b, t + 1, 2))
+            yield f"{told}, in turns", [(own.call, own.given(draw, b, t, 9)), between, same]
 
 
-def _called(way: Way, draw: Draw, length: int) -> Tensor:
-    return calm(way.call, *way.given(draw, 1, length, 0))
+def _short(draw: Draw) -> Draw:
+    """The same inputs in another dtype, which is coarser where that can be."""
+    return draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
+
+
+def _name(draw: Draw) -> str:
+    return str(draw.dtype).removeprefix("torch.")
+
+
+def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
+    """Calls of one length that may leave a table of theirs to the next call of that length."""
+    short = _short(draw)
+    yield f"one of the same length on data in {_name(short)}", partial(_called, way, short, 0)
+    yield "another start of the same length", partial(_called, way, draw, 9)
+    for told, other in _others(subject, draw):
+        for own in ways_of(other):
+            if own.attribute == way.attribute:
+                yield f"{told}, of the same length", partial(_called, own, draw, 0)
+
+
+def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
+    return calm(way.call, *way.given(draw, 1, length, start))
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
@@ -106,9 +103,7 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     return [(told, other) for told, other in others if other is not None]
 
 
-SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
-
-
+@probe("calls-forget", ALL)
 @formatted
 def calls_forget(subject: Subject, draw: Draw) -> Outcome:
     """One call, after each of several others, against the same call of a fresh instance."""
@@ -121,7 +116,7 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
             made = another(subject, draw)
             first, dtype = watched(way.of(made or subject), target, draw.dtype)
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
-            bound = allowed_of(subject, coarse, target, first, same=True)
+            bound = allowed_of(subject, coarse, target, first)
             for told, calls in before_calls(subject, way, draw, small):
                 actor = another(subject, draw) or subject
                 did = 0
@@ -170,6 +165,7 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                 "in another dtype, of another instance", worst, bound)  # fmt: skip
 
 
+@probe("inputs-stay", ALL)
 @formatted
 def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
     """Every tensor that is given, before and after a call, with a mask and without."""
@@ -205,21 +201,9 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
     return held(f"{count} inputs are what they were", 0.0, 0.0)
 
 
-LOOKS: dict[str, tuple[Look, str]] = {
-    "calls-forget": (calls_forget, "rotary attention bias additive mask layer"),
-    "inputs-stay": (inputs_stay, "rotary attention bias additive mask layer"),
-}
-for _law, (_look, _kinds) in LOOKS.items():
-    for _kind in _kinds.split():
-        probe(_law, _kind)(_look)
-
-
 FIRST, SPAN = 71, 400  # lengths that no other look at code has
 _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with a table of its own
-
-Earlier = Iterator[tuple[str, Callable[[int], Any]]]
-
 
 def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
     """Broken where a call at a new length gives another result after another call of that length.
@@ -299,7 +283,7 @@ def _gap(
     first = whole.narrow(axis, 0, n)
     off = differ(after, first)
     place = torch.unravel_index(off.argmax(), off.shape)
-    bound = TWICE * allowed_of(subject, draw, longer, whole, same=True)
+    bound = TWICE * allowed_of(subject, draw, longer, whole)
     return float(off.max()), bound, given, (float(after[place]), float(first[place]))
 
 
@@ -308,8 +292,7 @@ CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
 MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
 
 
-@probe("evaluation-repeats", "layer")
-@probe("evaluation-repeats", "attention")
+@probe("evaluation-repeats", "layer attention")
 def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
     """Two calls in evaluation give the same, with dropout set to 0.3 wherever it can be set."""
     for one in _with_dropout(subject):
@@ -342,8 +325,7 @@ def _repeats(output: Tensor, draw: Draw) -> float:
     return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
 
 
-@probe("training-returns", "layer")
-@probe("training-returns", "attention")
+@probe("training-returns", "layer attention")
 def training_returns(subject: Any, draw: Draw) -> Outcome:
     """Training that drops at random does so again after a call in evaluation."""
     found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
