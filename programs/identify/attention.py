@@ -18,7 +18,7 @@ from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts
-from .masks import ALIGNED, Pattern, mask_parts, pattern, read_on
+from .masks import mask_parts, pattern, read_on
 from .weights import Cap, Scale, cap_of, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
@@ -54,6 +54,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             rule, keys = read_on(
                 rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
             )
+        told_keys = (f"keys with a weight above 0 for {keys} queries; the first queries see "
+                     f"{', '.join(map(str, rule.counts[:8]))}")  # fmt: skip
+        more = " (of the heads together)" * apart
         few = _weights(code, draw, 6, 6)
         visible = (few[0] > 0).all(0)
         scale = scale_of(code, draw, groups, visible, unit=unit)
@@ -61,7 +64,7 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         if scale is not None and not scale.linear and axis.value == "keys":
             cap = cap_of(code, draw, scale.keys, visible)
         parts = [*_scale(code, scale, cap, axis.value == "keys"),
-                 *([_chosen()] if chosen else _mask(rule, apart, keys)),
+                 *([_chosen()] if chosen else rule.parts(told_keys, more)),
                  *_grouping(code, groups, scale), axis,
                  *_added(code, draw, unit), *_turns(code, draw, scale),
                  *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
@@ -131,18 +134,6 @@ def _scale(
     name = scale.named(code.width, code.embed, code.heads)
     seen = f"{read}; the scale is within {scale.radius:.1g}"
     yield Part("scale", scale.value, f"scale {name}", seen)
-
-
-def _mask(rule: Pattern, apart: bool, keys: int) -> Iterator[Part]:
-    few = ", ".join(map(str, rule.counts[:8]))
-    seen = f"keys with a weight above 0 for {keys} queries; the first queries see {few}"
-    words = rule.words + (" (of the heads together)" if apart else "")
-    value = {"rule": rule.name, "before": rule.before, "after": rule.after,
-             "window": rule.window, "counts": list(rule.counts[:16]),
-             "ahead": rule.ahead}  # fmt: skip
-    yield Part("mask", value, words, seen, certain=rule.name != "irregular")
-    if rule.alignment:
-        yield Part("alignment", rule.alignment, ALIGNED[rule.alignment], "3 queries and 7 keys")
 
 
 def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) -> Iterator[Part]:

@@ -66,6 +66,16 @@ class Pattern:
             return f"a window of {' and '.join(sides)}"
         return known[self.name]
 
+    def parts(self, seen: str, more: str = "") -> Iterator[Part]:
+        """The rule, read in the way that ``seen`` says, and where the last query stands."""
+        value = {"rule": self.name, "before": self.before, "after": self.after,
+                 "window": self.window, "counts": list(self.counts[:16]),
+                 "ahead": self.ahead}  # fmt: skip
+        yield Part("mask", value, self.words + more, seen, certain=self.name != "irregular")
+        if self.alignment:
+            words = ALIGNED[self.alignment]
+            yield Part("alignment", self.alignment, words, "3 queries and 7 keys")
+
 
 def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
     """The rule of what is visible in squares (n, n), and where queries stand in (T, S), T < S.
@@ -158,15 +168,7 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
         pattern(visible, wide_visible), lambda n: _visible(code, _plane(code.mask(n, n)))[0], LARGE
     )
     few = ", ".join(map(str, rule.counts[:8]))
-    value = {"rule": rule.name, "before": rule.before, "after": rule.after,
-             "window": rule.window, "counts": list(rule.counts[:16]),
-             "ahead": rule.ahead}  # fmt: skip
-    parts = [Part("mask", value, rule.words,
-                  f"{keys} queries and keys, the first of which see {few}",
-                  certain=rule.name != "irregular")]  # fmt: skip
-    if rule.alignment:
-        parts.append(Part("alignment", rule.alignment, ALIGNED[rule.alignment],
-                          "3 queries and 7 keys"))  # fmt: skip
+    parts = list(rule.parts(f"{keys} queries and keys, the first of which see {few}"))
     dtype = str(square.dtype).removeprefix("torch.")
     truth = square.dtype == torch.bool
     parts.append(Part("polarity", says, f"True means {says}" if truth else says,

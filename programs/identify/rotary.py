@@ -12,7 +12,7 @@ from ...numeric.profile import unit_roundoff
 from ...numeric.rotary_precision.extraction import places
 from ..draw import Draw
 from ..identity import Identity, Part, told
-from ..rotary_matrices import may_be_faster, speeds
+from ..rotary_matrices import may_be_faster, order_of, speeds
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
@@ -66,13 +66,8 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     """
     if code.first > 0:
         return code, []
-    still = images(code, torch.tensor([0]), draw).at[0]
-    goes = still.abs().argmax(-1)
-    alone = still.gather(-1, goes[:, None])[:, 0]
-    only = torch.zeros_like(still).scatter_(-1, goes[:, None], alone[:, None])
-    D = code.width
-    trivial = torch.equal(goes, torch.arange(D))
-    if trivial or not torch.equal(only, still) or len(set(goes.tolist())) < D:
+    goes, D = order_of(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
+    if goes is None:
         return code, []
     turn, key = code.turn, code.turn_key
 

@@ -6,7 +6,7 @@ What differs by more than rounding explains is made smaller until no letter can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,48 +29,6 @@ from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
 from .scene import LOW, Scene, in_formats
 from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
-
-MEASURED: Mapping[str, str] = {
-    "relative": "rotary",
-    "norm": "rotary",
-    "composition": "rotary",
-    "linear": "rotary",
-    "identity-at-zero": "rotary",
-    "every-head-alike": "rotary",
-    "follows-its-ids": "rotary",
-    "equal-axes-are-one": "rotary",
-    "turned-once": "rotary",
-    "shift-of-cached-keys": "rotary",
-    "cache-keeps-its-positions": "rotary",
-    "conversion-keeps-scores": "rotary",
-    "groups-of-heads": "attention",
-    "heads-apart": "attention",
-    "translation": "attention",
-    "documents-apart": "attention",
-    "step-by-step": "attention",
-    "products-of-offset": "additive",
-    "rows-of-batch-apart": "rotary attention additive layer",
-    "permutation": "attention layer",
-    "order-of-keys": "attention",
-    "rows-sum-to-one": "attention",
-    "shift-of-scores": "attention",
-    "queries-apart": "attention",
-    "offset-only": "bias",
-    "last-rows": "bias",
-    "hidden-keys-do-nothing": "attention",
-    "paths-agree": "rotary attention bias",
-    "causal": "mask attention layer",
-    "past-is-used": "mask attention",
-    "window-as-declared": "mask attention",
-    "alignment": "mask attention",
-    "true-means-visible": "mask attention",
-    "mask-adds": "attention",
-    "hidden-rows": "attention",
-    "padding-does-nothing": "attention",
-    "weights-as-shown": "attention",
-    "training-is-evaluation": "attention layer",
-}
-"""The laws that are measured by their formulas, and of which kinds of code."""
 
 OF_NUMBERS = ("past-is-used", "window-as-declared")
 HIDES = "this format may round a small influence away, and the code does not take a finer one"
@@ -262,5 +220,5 @@ def _register(law: str, kinds: str) -> None:
     probe(law, kinds)(look)
 
 
-for _law, _kinds in MEASURED.items():
-    _register(_law, _kinds)
+for _law in LAWS:  # those without a formula have a probe of their own
+    _register(_law.id, " ".join(dict.fromkeys(one.kind for one in _law.formulas)))
