@@ -22,6 +22,7 @@ from ..rotary_matrices import order_of
 from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from .softmax import DECLARE, OWN, no_multiple, no_order, no_softmax, weights_are
+from .weights import drawn
 
 MOST_KEYS = 300  # that are put into a cache
 UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
@@ -214,9 +215,7 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
 
 def _of_scores(subject: Any, draw: Draw) -> str:
     """Whether what is returned beside the output adds up to no one: scores, by their sums."""
-    q = draw.normal(1, subject.heads, KEYS, subject.width or 5, salt=81)
-    k = draw.normal(1, subject.groups, KEYS, subject.width or 5, salt=82)
-    off = (subject.weights(q, k).double().sum(-1) - 1).abs().max()
+    off = (subject.weights(*drawn(subject, draw, KEYS, KEYS, 81)).double().sum(-1) - 1).abs().max()
     return "" if off < NEAR_ONE else SCORES
 
 

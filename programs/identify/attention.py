@@ -19,7 +19,7 @@ from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts
 from .masks import mask_parts, pattern, read_on
-from .weights import Cap, Scale, cap_of, groups_of, scale_of, weights_of
+from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
 QUICK = 0.05  # seconds that the small one may take
@@ -84,8 +84,7 @@ def _unit(code: Attention, draw: Draw) -> float:
     """The unit roundoff of the coarsest format in which the code computes."""
     attend = code.attend
     assert attend is not None  # who calls has seen it
-    q = draw.normal(1, code.heads, 3, code.width, salt=13)
-    k = draw.normal(1, code.groups, 3, code.width, salt=14)
+    q, k = drawn(code, draw, 3, 3, 13)
     with Recorder() as recorder:
         attend(q, k, k, None)
     unit: float = max(recorder.unit, unit_roundoff(draw.dtype))
@@ -184,8 +183,8 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
 
 def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
     """Whether scores of equal keys differ by their places, for queries that are not 0."""
-    q = draw.normal(1, code.heads, 12, code.width, salt=8)
-    k = draw.normal(1, code.groups, 1, code.width, salt=9).expand(-1, -1, 12, -1).contiguous()
+    q, k = drawn(code, draw, 12, 1, 8)
+    k = k.expand(-1, -1, 12, -1).contiguous()
     w, zero = (weights_of(code, x, k)[0] for x in (q, torch.zeros_like(q)))
     use = (w > 0).all(0) & (zero > 0).all(0)
     y = torch.where(use, w.log() - zero.log(), 0.0)

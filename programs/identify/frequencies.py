@@ -13,8 +13,8 @@ from ...numeric.rotary_precision.extraction import places
 from ..draw import Draw
 from ..identity import Part, simplest, told
 from ..subjects import Rotary
-from .ladders import Fitted, Known, fit
-from .rotations import Blocks, Followed, follow, images, reading_error, stored_in
+from .ladders import Fitted, Known, fit, ladder_parts
+from .rotations import Blocks, follow, images, reading_error, stored_in
 
 SEEN = 4.0  # times its radius: a frequency that is seen at all
 
@@ -47,31 +47,8 @@ class Ladders:
             yield Part("steady", False, "angles that are no multiples of the position",
                        f"at {self.places} positions; what follows is of the first of them",
                        certain=False)  # fmt: skip
-        worst = float((self.radius / self.used.abs().clamp(min=1e-300)).max())
-        read = f"{len(self.used)} frequencies read at {self.places} positions"
-        if self.fitted is None:
-            first = ", ".join(told(w) for w in self.used.abs()[:3].tolist())
-            turns = "" if not self.whole or float(self.used.abs().max()) <= 1.5 else (
-                ", known up to whole turns a position")
-            yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}",
-                       f"{read}, each within {worst:.1g} of it", certain=False)  # fmt: skip
-            return
-        one = self.fitted
-        low, high = one.between
-        if one.base is None:
-            yield Part("base", None, "", "the frequencies follow from no base", certain=False)
-        else:
-            off = (self.used.abs() - _unsigned(self.formula)).abs().max()
-            words = "" if one.scaling == "ntk" else f"base {told(one.base)}"
-            yield Part("base", one.base, words,
-                       f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
-                       f"largest difference {float(off):.1g}",
-                       certain=(high - low) <= 1e-3 * high and not one.others)  # fmt: skip
-        values = {"family": one.scaling or "none", **one.values}
-        seen = "; ".join(f"{other} fits as well" for other in one.others)
-        how = f"the formula gives every one of {read}"
-        yield Part("scaling", values, one.words, "; ".join(filter(None, (how, seen))),
-                   certain=not one.others)  # fmt: skip
+        yield from ladder_parts(self.fitted, Known(self.used.abs(), self.radius), self.places,
+                                self.formula, whole=self.whole)  # fmt: skip
 
     def _axes(self) -> Part:
         runs = [(int(a), len(list(g))) for a, g in groupby(self.axis.tolist())]
@@ -95,10 +72,6 @@ class Ladders:
             words += f", of which {', '.join(map(str, silent))} without effect"
         words += ", each axis a ladder of its own" if self.each else ""
         return Part("axes", [int(a) for a in self.axis.tolist()], words, seen)
-
-
-def _unsigned(formula: Tensor | None) -> Tensor:
-    return torch.zeros(1) if formula is None else formula.abs()
 
 
 def ladders(
@@ -130,13 +103,10 @@ def ladders(
                 formula[axis == a] = one.omega * used.sign()[axis == a]
             fitted = next(iter(parts.values()))
     return Ladders(
-        tuple(pairs), used, off, axis, len(blocks), len(blocks[0].positions), _steady(seen),
+        tuple(pairs), used, off, axis, len(blocks), len(blocks[0].positions),
+        all(one.steady for one in seen),
         fitted, formula, each, code.whole,
     )  # fmt: skip
-
-
-def _steady(seen: Sequence[Followed]) -> bool:
-    return all(one.steady for one in seen)
 
 
 @dataclass(frozen=True)

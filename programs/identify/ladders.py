@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
-from ..identity import simplest, told
+from ..identity import Part, simplest, told
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
@@ -309,3 +309,35 @@ def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float
     b = torch.arange(1, upto + 1, dtype=torch.float64) / over
     middle, width = -y[1 : upto + 1] / b, off[1 : upto + 1] / b
     return float((middle - width).max()), float((middle + width).min())
+
+
+def ladder_parts(
+    found: Fitted | None, known: Known, places: int, formula: Tensor | None = None, *,
+    whole: bool = True,
+) -> Iterator[Part]:  # fmt: skip
+    """Base and scaling of a ladder whose frequencies were read at so many positions.
+
+    ``formula``: all its frequencies, where ``found`` is that of some; ``whole``: positions are.
+    """
+    read = f"{len(known.omega)} frequencies read at {places} positions"
+    if found is None:
+        worst = float((known.radius / known.omega.clamp(min=1e-300)).max())
+        first = ", ".join(told(w) for w in known.omega[:3].tolist())
+        slow = not whole or float(known.omega.max()) <= 1.5
+        turns = "" if slow else ", known up to whole turns a position"
+        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}",
+                   f"{read}, each within {worst:.1g} of it", certain=False)  # fmt: skip
+        return
+    low, high = found.between
+    if found.base is None:
+        yield Part("base", None, "", "the frequencies follow from no base", certain=False)
+    else:
+        exact = found.omega if formula is None else formula.abs()
+        yield Part("base", found.base, "" if found.scaling == "ntk" else f"base {told(found.base)}",
+                   f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
+                   f"largest difference {float((known.omega - exact).abs().max()):.1g}",
+                   certain=high - low <= 1e-3 * high and not found.others)  # fmt: skip
+    seen = [f"the formula gives every one of {read}",
+            *(f"{other} fits as well" for other in found.others)]  # fmt: skip
+    yield Part("scaling", {"family": found.scaling or "none", **found.values}, found.words,
+               "; ".join(seen), certain=not found.others)  # fmt: skip

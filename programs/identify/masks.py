@@ -12,7 +12,7 @@ from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..identity import Identity, Part, told
 from ..subjects import Attention, Mask
-from .weights import weights_of
+from .weights import KEYS, drawn, weights_of
 
 ALIGNED = {"end": "aligned at the end", "start": "aligned at the start",
            "neither": "aligned at neither end"}  # fmt: skip
@@ -205,7 +205,6 @@ def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
     return ~hidden, f"{how} added to what is hidden"
 
 
-KEYS = 5
 
 
 def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterator[Part]:
@@ -218,14 +217,9 @@ def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterato
         yield _hidden_row(code, draw, groups)
 
 
-def _drawn(code: Attention, draw: Draw) -> tuple[Tensor, Tensor]:
-    return (draw.normal(1, code.heads, KEYS, code.width, salt=21),
-            draw.normal(1, code.groups, KEYS, code.width, salt=22))  # fmt: skip
-
-
 def _polarity(code: Attention, draw: Draw) -> Part:
     """Keys 0 and 1 of a mask are True, and the last query's own key."""
-    q, k = _drawn(code, draw)
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
     mask = torch.zeros(1, 1, KEYS, KEYS, dtype=torch.bool, device=draw.device)
     mask[..., :2] = True
     plain = weights_of(code, q, k)[0, :, -1] > 0
@@ -243,7 +237,7 @@ def _polarity(code: Attention, draw: Draw) -> Part:
 
 def _numbers(code: Attention, draw: Draw) -> Part:
     """Whether numbers are added to scores as they are."""
-    q, k = _drawn(code, draw)
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
     mask = draw.normal(1, 1, KEYS, KEYS, salt=23)
     mask = mask[:, :, -1:].expand_as(mask) if code.by_key else mask
     before, after = weights_of(code, q, k)[0, :, -1], weights_of(code, q, k, mask)[0, :, -1]
@@ -266,7 +260,7 @@ def _numbers(code: Attention, draw: Draw) -> Part:
 def _hidden_row(code: Attention, draw: Draw, groups: list[int] | None) -> Part:
     """What the last query reads if every key is hidden from it, in each way that the code takes."""
     assert code.attend is not None  # who calls has seen it
-    q, k = _drawn(code, draw)
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
     v = draw.normal(1, code.groups, KEYS, code.width, salt=24)
     ways: dict[str, Tensor] = {}
     if "bool" in code.masks:

@@ -18,6 +18,15 @@ from ..subjects import Attention
 KEYS = 5
 
 
+def drawn(
+    code: Attention, draw: Draw, queries: int, keys: int, salt: int
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Normal queries (1, H, T, D) and keys (1, G, S, D) of its heads."""
+    width = code.width or 5
+    return (draw.normal(1, code.heads, queries, width, salt=salt),
+            draw.normal(1, code.groups, keys, width, salt=salt + 1))  # fmt: skip
+
+
 def read_weights(
     attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None,
     keys: Sequence[int] | None = None,
@@ -46,8 +55,7 @@ def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None
 def groups_of(code: Attention, draw: Draw) -> list[int] | None:
     """Which group of keys and values each head reads its values from; None if no single one."""
     assert code.attend is not None  # who calls has seen it
-    H, G, D = code.heads, code.groups, code.width
-    q, k = draw.normal(1, H, 8, D, salt=1), draw.normal(1, G, 8, D, salt=2)
+    G, (q, k) = code.groups, drawn(code, draw, 8, 8, 1)
     number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
     ones, numbered = (code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
                       for v in (torch.ones_like(number), number))  # fmt: skip
@@ -102,7 +110,7 @@ def scale_of(
     """
     H, G, D = code.heads, code.groups, code.width or 5
     T, S = seen.shape
-    q, k = draw.normal(1, H, T, D, salt=3), draw.normal(1, G, S, D, salt=4)
+    q, k = drawn(code, draw, T, S, 3)
     size = 4 / max(1.0, float((q.double() @ k.double()[:, :1].mT).abs().max()) ** 0.5)
     q = q * min(1.0, size)
     here, zero = weights_of(code, q, k), weights_of(code, torch.zeros_like(q), k)
@@ -135,9 +143,8 @@ def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None
     ``floor``: the unit of the tables that the code keeps.
     """
     assert code.attend is not None  # who calls has seen it
-    attend, width = code.attend, code.width or 5
-    q = torch.zeros_like(draw.normal(1, code.heads, KEYS, width))
-    k = draw.normal(1, code.groups, KEYS, width, salt=55)
+    attend, (q, k) = code.attend, drawn(code, draw, KEYS, KEYS, 54)
+    q = torch.zeros_like(q)
     at_zero = allowance(lambda k: read_weights(attend, q, k), k, draw=draw, floor=floor)
     seen = (at_zero.output[0] > 0).all(0).cpu()
     return scale_of(code, draw, None, seen, unit=at_zero.unit)
@@ -168,8 +175,7 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
     ``keys``: whose keys each head reads; ``seen``: what a query sees, (T, S).
     """
     T, S = seen.shape
-    q = draw.normal(1, code.heads, T, code.width, salt=41)
-    k = draw.normal(1, code.groups, S, code.width, salt=42)
+    q, k = drawn(code, draw, T, S, 41)
     rows = seen.sum(-1) > 1
     if not bool(rows.any()):
         return None
