@@ -1,4 +1,4 @@
-"""Whether the formula of a law says something of some code, and what laws read off the code.
+"""Whether the formula of a law says something of some code, and whether what breaks it is a fault.
 
 A formula may speak of less than its law, or of other code; a run of the code shows it.
 """

@@ -1,4 +1,7 @@
-"""What code that makes a bias makes: slopes, buckets, a table of a window, or another function."""
+"""What code that makes a bias makes: slopes, buckets, a table of a window, or another function.
+
+A bias by two or more coordinates, as Swin has it, is read by which offsets share a place.
+"""
 
 from __future__ import annotations
 

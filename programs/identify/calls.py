@@ -1,7 +1,9 @@
 """The calls of some code by the names that laws use, for every method that runs the code itself.
 
 A method says how it hands numbers to code and reads what comes back (:class:`Hand`); which field of
-a subject is which call is said here.
+a subject is which call is said here.  Laws read more off code than what it gives: what it sees, its
+gradients, and its training.  What is seen is whether a number is 0, or the same as before: nothing
+is rounded there, so it is read on floats alone.
 """
 
 from __future__ import annotations

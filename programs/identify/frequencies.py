@@ -1,4 +1,4 @@
-"""The frequencies of rotary code on one axis or several, and the ladders they are."""
+"""The frequencies of rotary code: on each axis the ladder they are, and whether calls change it."""
 
 from __future__ import annotations
 

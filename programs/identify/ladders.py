@@ -3,6 +3,13 @@
 A frequency is known within a radius, so a base is known within an interval; of the numbers in it
 the simplest is taken to be meant.  A formula is accepted where it gives every frequency within its
 radius and the rounding of the code.
+
+Code in float32 has ω = base^(−b/B) from a power and a quotient, or from exp(y) with y = ln ω off
+by two roundings: both within (2|ln ω| + 8) u, u = 2⁻²⁴, the 8 for the operations of a scaling.
+
+Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that turn fastest are not scaled,
+and tell the base.  A candidate says how much γ of ω a pair keeps; the factor follows from the pair
+that keeps least.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Which keys queries see, as a rule: causal, a window, blocks, a prefix, or none that is known."""
+"""Which keys queries see, as a rule, of code that makes a mask; and what code makes of a mask.
+
+The rule is causal, a window, blocks, a prefix, or none that is known.  Beside it stand what True
+says, what hides, what numbers do, and what a query reads that sees nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""In which precision rotary code computes its angles, and up to which position they are exact."""
+"""In which precision rotary code computes its angles, and up to which position they are exact.
+
+Once a formula for the frequencies is known, every way of rounding positions, frequencies and angles
+is tried, the finest first, and the first that gives all angles that were read is told.
+"""
 
 from __future__ import annotations
 

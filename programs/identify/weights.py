@@ -1,4 +1,4 @@
-"""The weights of attention code, read off what it makes of values that are 1 in one key."""
+"""Weights of attention code, read with values that are 1 in one key: scale, groups, soft cap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of code of every kind, their inputs, and how far two results may be apart."""
+"""The calls of code of every kind, their inputs, and the law that these give finite numbers."""
 
 from __future__ import annotations
 

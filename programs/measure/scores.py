@@ -1,4 +1,4 @@
-"""Laws of the scores of attention: a scale times q·k, where a common number changes nothing."""
+"""Scores and weights of attention, of a layer too: their scale, and whether weights add up to 1."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ class _Run:
 def projected(layer: Attention) -> Attention | None:
     """The attention inside a layer: q (B, H, T, D), k and v (B, G, T, D) -> (B, H, T, D).
 
-    ``None`` where its projections are not found, or do not split into its heads.
+    The projections are found by their names; while the layer runs, what they give is replaced, and
+    what its last projection is given is read.  That this is attention at all is not assumed: who
+    reads it has to see weights that are a softmax of products.  ``None`` where its projections are
+    not found, or do not split into its heads.
     """
     parts = _parts(layer.module)
     if parts is None or layer.layer is None:
@@ -205,7 +208,18 @@ NEAR, FAR = 1e-4, 1e-2
 
 @instead("rows-sum-to-one")
 def on_a_line(scene: Scene) -> Outcome:
-    """Weights add up to one: outputs for tokens on a line keep to the directions of that line."""
+    """Weights add up to one: outputs for tokens on a line keep to the directions of that line.
+
+    Tokens x + a_j d lie on a line.  Where values V_h x + c_h are linear in a token, and weights add
+    up to one, every head h gives V_h x + c_h + m V_h d with some mean m of the a_j, whatever
+    positions and masks do, so that ::
+
+        f(x + a_i d) − f(x alone)  lies in the span of V_1 d .. V_H d, and of d with a residual
+
+    Sums s_h other than one add (s_h − 1) (V_h x + c_h).  With two lines of the same d, through x
+    and through y, the span then holds V (x − y) = f(x alone) − f(y alone), which it does not hold
+    otherwise (but for chance, where it leaves two directions free).
+    """
     one, call = scene.subject, scene.tokens
     assert call is not None  # code on queries, keys and values is looked at by the formula
     x, y, d = (scene.draw.normal(1, 1, one.embed, salt=n) for n in (1, 2, 3))

@@ -1,7 +1,8 @@
-"""Both sides of a formula in floats, and whether rounding explains what differs.
+"""Both sides of a formula in floats: whether rounding explains what differs, and the witness.
 
 The sides are those that proofs and finite fields read (:mod:`attnproof.theorems.laws`), and the
-bounds those of each call (:mod:`.roundings`).
+bounds those of each call (:mod:`.roundings`).  Where they differ the inputs are made smaller until
+no letter can be, and told in a sentence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probes of state, for every kind of code: rows apart, calls that forget, paths that agree."""
+"""State of code of every kind: what earlier calls leave, inputs that change, and dropout."""
 
 from __future__ import annotations
 
@@ -208,6 +208,9 @@ TWICE = 2.0  # both sides are rounded, each with a table of its own
 def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
     """Broken where a call at a new length gives another result after another call of that length.
 
+    A table that all instances keep, under less than what it depends on, shows nothing in a fresh
+    instance: it is kept already.  So lengths are taken that nobody asked for before; the reference
+    is the same tokens at the beginning of a longer call.
     ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
     and where even with none before it the beginning of a longer call is not the shorter one.
     """
