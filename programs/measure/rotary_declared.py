@@ -26,7 +26,16 @@ from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
 from ..identify.rotations import Blocks, Images
-from ..rotary_matrices import REORDERED, matrices, order_of, point, reach_of, speeds, unit_words
+from ..rotary_matrices import (
+    REORDERED,
+    matrices,
+    order_of,
+    point,
+    reach_of,
+    speeds,
+    tensor_of,
+    unit_words,
+)
 from ..subjects import Rotary
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
@@ -526,52 +535,42 @@ def _built_with(
 @probe("odd-widths", "rotary")
 def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
     """Code of an odd width, its own or one it is built with, on unit vectors."""
-    declared = subject.declared.width if subject.declared is not None else None
-    width = subject.width if subject.width % 2 else declared if declared and declared % 2 else 5
-    if subject.width % 2 or (declared and declared % 2):
-        code = subject
-    else:
-        if subject.make is None:
-            return not_asked("its width is even, and it cannot be built with another")
-        try:
+    code, said = subject, declared_of(subject).width or 0
+    width = subject.width if subject.width % 2 else said if said % 2 else 5
+    try:
+        if not subject.width % 2 and not said % 2:
             made = fresh(subject, width=width)
-        except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-            told = " ".join(str(error).split())[:200]
-            return held(f"width {width} is refused: {type(error).__name__}: {told}")
-        if made is None or made.width != width:
-            return not_asked("its width is even, and it cannot be built with another")
-        code = made
-    last = width - 1
+            if made is None or made.width != width:
+                return not_asked("its width is even, and it cannot be built with another")
+            code = made
+    except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
+        return held(f"width {width} is refused: {_refusal(error)}")
+    last, D = width - 1, code.width
     with evaluating(code):
-        shape = (1, code.heads, 2, code.width)
-        x = torch.zeros(shape, dtype=draw.dtype, device=draw.device)
+        x = torch.zeros(1, code.heads, 2, D, dtype=draw.dtype, device=draw.device)
         x[..., last] = 1
-        kind = torch.int64 if code.whole else torch.float32
-        ids = torch.tensor([[0, 3]], dtype=kind, device=draw.device) + code.first
-        if code.axes:
-            ids = ids[..., None].expand(1, 2, code.axes).contiguous()
+        ids = tensor_of(code, [point(code, code.first + p) for p in (0, 3)], draw)[None]
         try:
             result = code.turn(x, ids).detach().to("cpu", torch.float64)
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-            told = " ".join(str(error).split())[:200]
-            return held(f"width {width} is refused at the call: {type(error).__name__}: {told}")
-    vector = unit_words(last, code.width)
-    if tuple(result.shape) != shape:
+            return held(f"width {width} is refused at the call: {_refusal(error)}")
+    vector, back = unit_words(last, D), result.shape[-1]
+    if result.shape != x.shape:
         return broken(
-            f"width {width} is accepted, and {result.shape[-1]} channels come back",
+            f"width {width} is accepted, and {back} channels come back",
             Seen({"width": width, "vector": vector, "at": [0, 3]},
-                 ("channels that come back", result.shape[-1]), ("channels given", code.width),
-                 float(abs(result.shape[-1] - code.width))),
-            D=code.width,
+                 ("channels that come back", back), ("channels given", D), float(abs(back - D))),
+            D=D,
         )  # fmt: skip
-    off = (result - x.cpu().double()).abs().nan_to_num(nan=math.inf)
-    if float(off.max()) > 0:
-        h, t, j = (int(i) for i in torch.unravel_index(off[0].argmax(), off[0].shape))
-        return broken(
-            f"width {width} is accepted, and its last channel does not pass through",
-            Seen({"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
-                 (f"channel {j} of the result", float(result[0, h, t, j])),
-                 (f"channel {j} of the vector", float(x[0, h, t, j])), float(off.max())),
-            D=code.width,
-        )  # fmt: skip
-    return held(f"of width {width} the last channel passes through", 0.0, 0.0, D=code.width)
+    return compared(
+        result[0], x[0].cpu().double(), 0.0,
+        lambda _, t, j: (f"width {width} is accepted, and its last channel does not pass through",
+                         {"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
+                         f"channel {j} of the result"),
+        f"of width {width} the last channel passes through", there="the same channel of the vector",
+        D=D,
+    )  # fmt: skip
+
+
+def _refusal(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
