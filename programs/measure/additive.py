@@ -197,7 +197,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         scale = float((table * rows).sum() / rows.square().sum()) if scaled else 1.0
         one = compared(
             table, scale * rows, error * max(1.0, abs(scale)),
-            lambda row, column, words=words: (  # type: ignore[misc]
+            lambda row, column, words=words: (
                 f"its table is not that of the declared ladder; nearest is {words}",
                 {"position": row, "channel": column, "width": width, "declared": said},
                 f"entry of row {row}, channel {column}",

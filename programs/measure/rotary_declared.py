@@ -332,7 +332,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         lengths = found.images.at[:, channels].norm(dim=-1)
         seen = compared(
             lengths, wanted, 2 * found.rounding.turning * wanted,
-            lambda row, i, of=lengths, found=found, channels=channels: (  # type: ignore[misc]
+            lambda row, i, of=lengths, found=found, channels=channels: (
                 f"vectors become {float(of[row, i]):.6g} times as long; {wanted:.6g} is declared",
                 {"vector": unit_words(channels[i], subject.width),
                  "at": int(found.images.positions[row]), "declared": float(f"{wanted:.7g}")},

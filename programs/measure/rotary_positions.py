@@ -374,7 +374,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
             slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
             tried[name] = compared(
                 after.omega, before.omega, after.radius + before.radius + slack,
-                lambda pair, after=after, name=name: (  # type: ignore[misc]
+                lambda pair, after=after, name=name: (
                     f"after a cast of the module to {name} pair {pair} has another frequency",
                     {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
                     "frequency after the cast",

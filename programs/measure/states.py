@@ -311,7 +311,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
                 at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
                 seen = compared(
                     second, first, _repeats(first, draw),
-                    lambda *place, at=at: (  # type: ignore[misc]
+                    lambda *place, at=at: (
                         "the second of two equal calls in evaluation gives other numbers",
                         {**at, "place": list(place)}, "the second of two equal calls",
                     ), "two calls in evaluation gave the same", there="the first", B=b, T=t,
