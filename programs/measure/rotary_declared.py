@@ -7,220 +7,25 @@ declaration says the same reading would give.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import (
-    Turned,
-    frequencies_of,
-    pairs_in,
-    places,
-    wrapped,
-)
+from ...numeric.rotary_precision.extraction import wrapped
 from ..calling import evaluating, fresh
 from ..declared import DeclaredRotary
 from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
-from ..identify.rotations import Blocks, Images
-from ..rotary_matrices import (
-    REORDERED,
-    matrices,
-    order_of,
-    point,
-    reach_of,
-    speeds,
-    tensor_of,
-    unit_words,
-)
+from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
 from ..subjects import Rotary
-from ..tolerance import Rounding, ladder_error, rounding_of
+from ..tolerance import ladder_error
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .rotary_reading import UNREAD, Read, Turns, ladders_of, pairings, read, turns_of
 
-FURTHEST = 1 << 16
-EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes of positions and angles lose most
-UNREAD = "the pairs of channels could not be told, so no frequency was read"
 BASES = (10_000.0, 500_000.0, 40_000.0)
 TIMES = (2.0, 3.0)  # of the declared factor
-Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
-
-
-@dataclass(frozen=True)
-class Turns:
-    """What the first head does to unit vectors, at positions counted from the first one.
-
-    ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
-    many times longer they become.  ``low``: the first position.  ``reordered``: channels came back
-    in another order, the same at every position, and are here in the order in which they went in.
-    ``speeds``: by how much each channel turns with a position, at least: (D,).
-    """
-
-    images: Images
-    moving: tuple[int, ...]
-    length: float
-    low: int
-    rounding: Rounding
-    speeds: Tensor
-    reordered: bool
-
-    @property
-    def allowed(self) -> float:
-        """What rounding leaves of an entry that should be 0."""
-        return 2 * self.rounding.turning * max(1.0, self.length)
-
-    @property
-    def last(self) -> int:
-        """The last position that was asked."""
-        return int(self.images.positions[-1]) + self.low
-
-    def block(self, subject: Rotary) -> tuple[int, int]:
-        """The first channel that turns, and how many do, as declared or as seen: an even number."""
-        declared = subject.declared.width if subject.declared is not None else None
-        width = declared or len(self.moving)
-        width = min(width - width % 2, subject.width - subject.width % 2)
-        start = self.moving[0] if self.moving else 0
-        return min(start, subject.width - width), width
-
-    def outside(self, pair: Pair) -> Tensor:
-        """How much of each unit vector is outside its pair, where all is finite: (n, D, D)."""
-        at = self.images.finite().at
-        inside = torch.eye(at.shape[-1], dtype=torch.bool)
-        inside[pair[0], pair[1]] = inside[pair[1], pair[0]] = True
-        return at.abs().masked_fill(inside, 0.0)
-
-
-@dataclass(frozen=True)
-class Read:
-    """The angles of each ``pair`` of channels, each known to ``off``: (n, B), and ω ± ``radius``.
-
-    ``away``: how far the pairs are from being turned at all.
-    """
-
-    blocks: Blocks
-    omega: Tensor
-    radius: Tensor
-    off: Tensor
-    pair: Pair
-    away: float
-    layout: str
-
-
-def turns_of(
-    subject: Rotary, draw: Draw, *, angles: torch.dtype = torch.float32,
-    call: Callable[[Tensor, Tensor], Tensor] | None = None, furthest: int = FURTHEST,
-) -> Turns:  # fmt: skip
-    """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
-    reach = reach_of(subject, draw)
-    furthest = min(reach.high - reach.low, furthest)
-    found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
-    at = [point(subject, reach.low + p) for p in found]
-    matrix = matrices(subject, call or subject.turn, at, draw)[:, 0]
-    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).turning)
-    matrix = matrix if order is None else matrix[..., order]
-    stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
-    moving = tuple(int(i) for i in (~stays).nonzero().flatten())
-    length = float(matrix[0, list(moving)].norm(dim=-1).mean()) if moving else 1.0
-    rounding = rounding_of(draw.dtype, angles)
-    if reach.low != 0:  # angles are counted from the first position
-        matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
-        matrix[:, stays], matrix[:, :, stays] = 0, 0
-        matrix[:, stays, stays] = 1
-        length = 1.0
-        rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
-    return Turns(Images(torch.tensor(found), matrix, 0.0), moving, length, reach.low, rounding,
-                 speeds(subject, draw), order is not None)  # fmt: skip
-
-
-def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
-    """The channels of each pair in each layout, from ``start`` on: ways of the same name.
-
-    Code of several axes may give each a block of its own, and halve that.
-    """
-    made = {name: [pairs_in(name, width // 2)] for name in ("interleaved", "half")}
-    if axes > 1 and width % (2 * axes) == 0:
-        block = width // axes
-        made["half"].append(tuple(
-            torch.cat([one + block * i for i in range(axes)])
-            for one in pairs_in("half", block // 2)
-        ))  # type: ignore[arg-type]  # fmt: skip
-    return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
-
-
-def read(found: Turns, subject: Rotary, layout: str | None = None) -> Read | None:
-    """Angles and frequencies of the layout that fits, the asked one first; None if none does."""
-    start, width = found.block(subject)
-    finite = found.images.finite()
-    if not found.moving or width < 2 or 1 not in finite.positions.tolist():
-        return None
-    ways = pairings(width, start, subject.axes)
-    for name in sorted(ways, key=lambda name: name != layout):
-        for pair in ways[name]:
-            if float(found.outside(pair).max()) <= found.allowed:
-                return _read(found, pair, name)
-    mixed = finite.partners(found.allowed)  # so the pairs of a head are found of which some turn
-    if any(len(mixed[i]) != 1 for i in found.moving):
-        return None
-    both = [(i, min(p)) for i, p in enumerate(mixed) if p and i < min(p)]
-    if 2 * len(both) != len(found.moving):
-        return None
-    halves = {j - i for i, j in both} == {subject.width // 2}
-    first, second = torch.tensor(both).unbind(-1)
-    return _read(found, (first, second), "half" if halves else "as seen")
-
-
-def _read(found: Turns, pair: Pair, layout: str) -> Read:
-    blocks = found.images.blocks(list(zip(*(one.tolist() for one in pair), strict=True)))
-    angles, rounding = blocks.angles, found.rounding
-    eta = math.asin(min(1.0, rounding.turning))
-    # an angle at 1 is known up to whole turns
-    upper = torch.maximum(
-        angles[blocks.positions.tolist().index(1)].abs() + eta, found.speeds[pair[0]]
-    )
-    off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
-    rows = angles.isfinite().all(1)
-    known = Turned(blocks.positions[rows], angles[rows], angles[rows], blocks.positions, "")
-    omega, radius = frequencies_of(known, off[rows])
-    return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
-
-
-def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:
-    """The declared ladder, by name; more than one where the declaration leaves a choice.
-
-    Code of several axes may have one ladder, or one of its own for each; YaRN may round the ends
-    of its ramp, or not.  Empty where neither base nor frequencies are declared.
-    """
-    if declared.frequencies is not None:
-        return {"as listed": torch.tensor(declared.frequencies, dtype=torch.float64)}
-    if declared.base is None:
-        return {}
-    made = _scaled(declared, width, "one ladder")
-    if axes > 1 and width % (2 * axes) == 0:
-        own = _scaled(declared, width // axes, "a ladder for each axis")
-        made |= {name: one.repeat(axes) for name, one in own.items()}
-    return made
-
-
-def _scaled(declared: DeclaredRotary, width: int, name: str) -> dict[str, Tensor]:
-    pairs, base = width // 2, float(declared.base or 1.0)
-    plain = scalings.ladder(base, pairs, over=width / 2)  # an odd width counts as declared
-    factor, original = declared.factor, declared.original
-    match declared.scaling:
-        case "linear":
-            return {name: plain / factor}
-        case "ntk" if pairs > 1:
-            return {name: scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)}
-        case "llama3":
-            return {name: scalings.by_parts(plain, factor, original, declared.low, declared.high)}
-        case "yarn":
-            ramps = {words: scalings.ramp_of(base, pairs, original, declared.fast, declared.slow,
-                                             whole=not words)
-                     for words in ("", ", ends of the ramp not rounded")}  # fmt: skip
-            return {name + words: scalings.yarn(plain, factor, *ends)
-                    for words, ends in ramps.items()}  # fmt: skip
-    return {name: plain}
 
 
 def still(found: Turns) -> Outcome:

@@ -27,7 +27,7 @@ from ..rotary_matrices import (
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
-from .rotary_declared import UNREAD, Read, read, turns_of
+from .rotary_reading import UNREAD, Read, read, turns_of
 
 SHORT = (torch.bfloat16, torch.float16)
 GONE = 1e-30  # a turned unit vector shorter than this has no direction in float32
