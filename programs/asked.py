@@ -1,7 +1,7 @@
 """Whether a law is asked of some code: decided once, for every method.
 
 From the fields of the subject and what is declared; what a run of the code shows against a formula
-is seen in :mod:`attnproof.programs.identify.asked`.
+is seen in :mod:`attnproof.programs.identify.applicability`.
 """
 
 from __future__ import annotations

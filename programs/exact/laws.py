@@ -13,7 +13,7 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula, laws_of
 
 from ...numeric.residues.residue import Degree
-from ..identify.asked import no_formula
+from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
 from ..subjects import Additive, Attention, Layer, Rotary, Subject
 from .guards import POSITION, as_numbers, whole

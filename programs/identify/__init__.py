@@ -7,12 +7,14 @@ with how it was read and how far it may be off.  What code says of itself is rea
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from ...numeric.rotary_precision.survey import one_thread
 from ..draw import Draw
 from ..finite import NotFinite, watching
 from ..identity import Identity, Part
 from ..running import fault_in
-from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+from ..subjects import Subject
 
 __all__ = ["identify"]
 
@@ -44,28 +46,15 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
                         traceback=fault.traceback if fault is not None else "")  # fmt: skip
 
 
+READERS = {"rotary": "rotary", "attention": "attention", "bias": "bias", "additive": "additive",
+           "mask": "masks"}  # fmt: skip
+"""The module that reads each kind of code."""
+
+
 def _identify(subject: Subject, draw: Draw) -> Identity:
-    match subject:
-        case Rotary():
-            from .rotary import identify_rotary
-
-            return identify_rotary(subject, draw)
-        case Attention():
-            from .attention import identify_attention
-
-            return identify_attention(subject, draw)
-        case Bias():
-            from .bias import identify_bias
-
-            return identify_bias(subject, draw)
-        case Additive():
-            from .additive import identify_additive
-
-            return identify_additive(subject, draw)
-        case Mask():
-            from .mask import identify_mask
-
-            return identify_mask(subject, draw)
-        case _:
-            part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
-            return Identity(subject.kind, (part,))
+    if subject.kind not in READERS:
+        part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
+        return Identity(subject.kind, (part,))
+    reader = import_module(f"{__package__}.{READERS[subject.kind]}")
+    found: Identity = getattr(reader, f"identify_{subject.kind}")(subject, draw)
+    return found

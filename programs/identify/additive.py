@@ -12,14 +12,10 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..grids import along_each_axis
-from ..identity import Identity, Part
+from ..identity import Identity, Part, simplest, told
 from ..subjects import Additive
-from .fitting import fit
-from .following import Followed, follow
-from .known import Known
-from .plain_numbers import simplest, told
-
-__all__ = ["identify_additive"]
+from .ladders import Known, fit, ladder_parts
+from .rotations import Followed, follow
 
 MOST = 1025
 ELSEWHERE = "from another position than 0"
@@ -149,27 +145,13 @@ def _columns(table: Tensor, noise: float) -> Iterator[tuple[str, Tensor, Tensor]
 
 def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[Part]:
     """The ladder; ``over``: half of an odd width, by which exponents may be counted."""
-    omega, radius = way.omega, way.radius
     name, order = layout.split(", ", 1)
-    read = f"{len(omega)} frequencies read at {n} positions"
     yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are alike")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
-    found = fit(Known(omega.abs(), radius), head=over)
-    if found is None:
-        first = ", ".join(told(w) for w in omega[:3].tolist())
-        turns = "" if float(omega.abs().max()) <= 1.5 else ", known up to whole turns a position"
-        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}", read,
-                   certain=False)  # fmt: skip
-        return
-    if found.base is not None:
-        low, high = found.between
-        yield Part("base", found.base, f"base {told(found.base)}",
-                   f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit",
-                   certain=not found.others and high - low <= 1e-3 * high)  # fmt: skip
-    if found.words:
-        words = found.words.replace("the whole head", "the whole width")
-        yield Part("scaling", found.scaling or "none", words, read, certain=not found.others)
+    known = Known(way.omega.abs(), way.radius)
+    for part in ladder_parts(fit(known, head=over), known, n):
+        yield replace(part, words=part.words.replace("the whole head", "the whole width"))
 
 
 def _table(code: Additive, table: Tensor, n: int) -> Part:

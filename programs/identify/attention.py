@@ -13,18 +13,13 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
-from ..identity import Identity, Part
+from ..identity import Identity, Part, told
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
-from .capped import Cap, cap_of
 from .influence import layer_parts
-from .masks_taken import mask_parts
-from .plain_numbers import told
-from .visible import ALIGNED, Pattern, pattern, read_on
-from .weights import Scale, groups_of, scale_of, weights_of
-
-__all__ = ["identify_attention"]
+from .masks import mask_parts, pattern, read_on
+from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys with which a mask is looked at; the second where that is quick
 QUICK = 0.05  # seconds that the small one may take
@@ -59,6 +54,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             rule, keys = read_on(
                 rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
             )
+        told_keys = (f"keys with a weight above 0 for {keys} queries; the first queries see "
+                     f"{', '.join(map(str, rule.counts[:8]))}")  # fmt: skip
+        more = " (of the heads together)" * apart
         few = _weights(code, draw, 6, 6)
         visible = (few[0] > 0).all(0)
         scale = scale_of(code, draw, groups, visible, unit=unit)
@@ -66,7 +64,7 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         if scale is not None and not scale.linear and axis.value == "keys":
             cap = cap_of(code, draw, scale.keys, visible)
         parts = [*_scale(code, scale, cap, axis.value == "keys"),
-                 *([_chosen()] if chosen else _mask(rule, apart, keys)),
+                 *([_chosen()] if chosen else rule.parts(told_keys, more)),
                  *_grouping(code, groups, scale), axis,
                  *_added(code, draw, unit), *_turns(code, draw, scale),
                  *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
@@ -86,8 +84,7 @@ def _unit(code: Attention, draw: Draw) -> float:
     """The unit roundoff of the coarsest format in which the code computes."""
     attend = code.attend
     assert attend is not None  # who calls has seen it
-    q = draw.normal(1, code.heads, 3, code.width, salt=13)
-    k = draw.normal(1, code.groups, 3, code.width, salt=14)
+    q, k = drawn(code, draw, 3, 3, 13)
     with Recorder() as recorder:
         attend(q, k, k, None)
     unit: float = max(recorder.unit, unit_roundoff(draw.dtype))
@@ -138,18 +135,6 @@ def _scale(
     yield Part("scale", scale.value, f"scale {name}", seen)
 
 
-def _mask(rule: Pattern, apart: bool, keys: int) -> Iterator[Part]:
-    few = ", ".join(map(str, rule.counts[:8]))
-    seen = f"keys with a weight above 0 for {keys} queries; the first queries see {few}"
-    words = rule.words + (" (of the heads together)" if apart else "")
-    value = {"rule": rule.name, "before": rule.before, "after": rule.after,
-             "window": rule.window, "counts": list(rule.counts[:16]),
-             "ahead": rule.ahead}  # fmt: skip
-    yield Part("mask", value, words, seen, certain=rule.name != "irregular")
-    if rule.alignment:
-        yield Part("alignment", rule.alignment, ALIGNED[rule.alignment], "3 queries and 7 keys")
-
-
 def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) -> Iterator[Part]:
     H, G = code.heads, code.groups
     seen = "values that are constant in each group of their own"
@@ -198,8 +183,8 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
 
 def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
     """Whether scores of equal keys differ by their places, for queries that are not 0."""
-    q = draw.normal(1, code.heads, 12, code.width, salt=8)
-    k = draw.normal(1, code.groups, 1, code.width, salt=9).expand(-1, -1, 12, -1).contiguous()
+    q, k = drawn(code, draw, 12, 1, 8)
+    k = k.expand(-1, -1, 12, -1).contiguous()
     w, zero = (weights_of(code, x, k)[0] for x in (q, torch.zeros_like(q)))
     use = (w > 0).all(0) & (zero > 0).all(0)
     y = torch.where(use, w.log() - zero.log(), 0.0)

@@ -8,8 +8,8 @@ small weights of a fresh model hide it.  Of code in which nothing is seen no mor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,10 +19,9 @@ from ..draw import Draw
 from ..identity import Part
 from ..response import Unsteady, Watching, allowance
 from ..subjects import Attention
-from .visible import Pattern, pattern
+from .masks import Pattern, pattern
 
-__all__ = ["layer_parts"]
-
+T = TypeVar("T")
 TOKENS = 12
 SHIFT = 5  # places by which tokens are moved
 LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
@@ -71,21 +70,27 @@ def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     return Part("mask", value, words, told, certain=sure)
 
 
+def _finest(code: Attention, draw: Draw, look: Callable[[Draw, float], T]) -> T:
+    """A look in float64; in the format of the draw where the code takes that alone."""
+    try:
+        with arranged(code, torch.float64) as floor:
+            return look(draw.cast(torch.float64), floor)
+    except Unsteady:
+        raise
+    except Exception:  # noqa: BLE001 (code of one format)
+        with arranged(code, draw.dtype) as floor:
+            return look(draw, floor)
+
+
 def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Part:
     """Whether the last output changes where the other tokens are permuted.
 
     Masks of layers upon each other show the order of tokens as well, and so do windows.
     """
-    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
-        try:
-            with arranged(code, dtype) as floor:
-                looks, seen, alone = _looks(code, draw.cast(dtype), floor)
-            break
-        except Unsteady as error:
-            return Part("positions of tokens", None, "", str(error), certain=False)
-        except Exception:
-            if dtype is draw.dtype:
-                raise  # else it is code that takes one format only
+    try:
+        looks, seen, alone = _finest(code, draw, lambda own, floor: _looks(code, own, floor))
+    except Unsteady as error:
+        return Part("positions of tokens", None, "", str(error), certain=False)
     if looks:
         plain = rule.name == "none" or (rule.name == "causal" and alone)
         words = "looks at positions" if plain else "looks at the order of tokens"
@@ -103,30 +108,25 @@ def _absolute(code: Attention, draw: Draw) -> Part:
     Offsets alone are the same there.  Code that counts positions by its mask gives the same too:
     then nothing is told.
     """
-    name, x = "absolute positions", draw.normal(1, TOKENS, code.embed, salt=34)
-    placed, hide = code.whole_layer, code.hide
-    for dtype in dict.fromkeys((torch.float64, draw.dtype)):
-        try:
-            with arranged(code, dtype) as floor:
-                own, x = draw.cast(dtype), x.to(dtype)
-                if placed is not None:
-                    plain = allowance(lambda x: placed(x, 0), x, draw=own, floor=floor)
-                    here = placed(x, SHIFT)
-                else:
-                    assert hide is not None  # who calls has seen it
-                    keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
-                    plain = allowance(
-                        lambda x, keep=keep: hide(x, keep), x, draw=own, floor=floor
-                    )
-                    more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
-                    keep = torch.cat((~keep[:, :SHIFT], keep), 1)
-                    here = hide(more, keep)[:, SHIFT:]
-                off = float((here - plain.output).abs().max())
-                allowed = plain(places=TOKENS + SHIFT)
-            break
-        except Exception as error:  # noqa: BLE001 (it may take one format only, or no such call)
-            if dtype is draw.dtype or isinstance(error, Unsteady):
-                return Part(name, None, "", str(error), certain=False)
+    name, placed, hide = "absolute positions", code.whole_layer, code.hide
+
+    def moved(own: Draw, floor: float) -> tuple[float, float]:
+        x = draw.normal(1, TOKENS, code.embed, salt=34).to(own.dtype)
+        if placed is not None:
+            plain = allowance(lambda x: placed(x, 0), x, draw=own, floor=floor)
+            here = placed(x, SHIFT)
+        else:
+            assert hide is not None  # who calls has seen it
+            keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
+            plain = allowance(lambda x: hide(x, keep), x, draw=own, floor=floor)
+            more = torch.cat((x[:, :SHIFT].flip(1), x), 1)
+            here = hide(more, torch.cat((~keep[:, :SHIFT], keep), 1))[:, SHIFT:]
+        return float((here - plain.output).abs().max()), plain(places=TOKENS + SHIFT)
+
+    try:
+        off, allowed = _finest(code, draw, moved)
+    except Exception as error:  # noqa: BLE001 (it may take no such call)
+        return Part(name, None, "", str(error), certain=False)
     way = "" if placed is not None else " behind hidden tokens"
     seen = f"the same tokens {SHIFT} places further along{way} differ by {off:.1g}"
     if not math.isfinite(off):

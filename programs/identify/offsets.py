@@ -14,10 +14,6 @@ from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
 
-__all__ = [
-    "HIDING", "ByOffset", "by_offset", "heads_of", "published_slopes", "slopes_of", "t5_bucket",
-]  # fmt: skip
-
 ENTRIES = 1 << 22  # that are looked at together
 HIDING = -1e4  # what is less hides a key and says nothing of its offset
 

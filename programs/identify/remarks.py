@@ -14,12 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..identity import Identity, Part
+from ..identity import Identity, Part, told
 from ..subjects import Attention, Rotary, Subject
-from .plain_numbers import told
 from .suggestions import Suggestions, suggestions_of
-
-__all__ = ["Remark", "remarks_on"]
 
 CLOSE = 1e-3  # of a value that is read and one that is written
 FEW_DIGITS = 2  # of a base that one writes down; those of published models have one or two

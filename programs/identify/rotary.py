@@ -11,18 +11,22 @@ from torch import Tensor
 from ...numeric.profile import unit_roundoff
 from ...numeric.rotary_precision.extraction import places
 from ..draw import Draw
-from ..identity import Identity, Part
-from ..rotary_matrices import may_be_faster, speeds
+from ..identity import Identity, Part, told
+from ..rotary_matrices import may_be_faster, order_of, speeds
 from ..subjects import Rotary
-from .answers import about_rotate_half
-from .axes import Ladders, ladders
-from .dynamic import Dynamic, dynamic_of
-from .plain_numbers import told
+from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
+from .rotations import (
+    LARGEST,
+    Blocks,
+    Images,
+    images,
+    layout_name,
+    reading_error,
+    stored_in,
+    table_pairs,
+)
 from .scalings import attention_factor
-from .turned import LARGEST, Blocks, Images, images, layout_name, reading_error, stored_in
-
-__all__ = ["identify_rotary"]
 
 FURTHEST = 1 << 16
 SLOW = 3.0  # radians a position: what turns less is not taken for what turns by whole turns more
@@ -62,13 +66,8 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     """
     if code.first > 0:
         return code, []
-    still = images(code, torch.tensor([0]), draw).at[0]
-    goes = still.abs().argmax(-1)
-    alone = still.gather(-1, goes[:, None])[:, 0]
-    only = torch.zeros_like(still).scatter_(-1, goes[:, None], alone[:, None])
-    D = code.width
-    trivial = torch.equal(goes, torch.arange(D))
-    if trivial or not torch.equal(only, still) or len(set(goes.tolist())) < D:
+    goes, D = order_of(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
+    if goes is None:
         return code, []
     turn, key = code.turn, code.turn_key
 
@@ -305,3 +304,40 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
 
 def _scaled(dynamic: Dynamic | None) -> list[Part]:
     return [] if dynamic is None else [dynamic.part()]
+
+
+def about_rotate_half(
+    blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float
+) -> tuple[str, str]:
+    """Is my rotate_half right?  The answer, and what is broken ("" if nothing is).
+
+    It is right where the two channels that the rotation mixes have one angle in the table, and
+    one of the two sines a minus sign.  Either layout is right with its own table.
+    """
+    name = layout_name(pairs)
+    i, j = pairs[min(1, len(pairs) - 1)]
+    worst = max(float(one.away.max()) for one in blocks)
+    if worst <= 4 * noise:
+        by = {"half-split": f"channel i with i + {j - i}", "interleaved": "neighbours"}
+        if name not in by:
+            return f"the rotation is right: it and the table have the same pairs, {name}", ""
+        return (f"rotate_half is right for {name} layout: the table pairs {by[name]} and so does "
+                "the rotation"), ""  # fmt: skip
+    if any(one.mirrored() for one in blocks):
+        told = "no minus sign stands before one of the two sines, so that pairs are not turned"
+        return f"no: {told}: the relative law fails", told
+    bad = max(blocks, key=lambda one: float(one.away.max()))
+    table = table_pairs(bad, pairs)
+    if table is not None and table != list(pairs):
+        told = (f"the table is {layout_name(table)} and the rotation pairs "
+                f"{_said(name, i, j)}")  # fmt: skip
+        return f"no: {told}: the relative law fails", told
+    told = (f"channels {i} and {j} are mixed and do not turn into each other: they end {worst:.2g} "
+            "of their length away")  # fmt: skip
+    return f"no: {told}: the relative law fails", told
+
+
+def _said(name: str, i: int, j: int) -> str:
+    return {"interleaved": "neighbours", "half-split": f"channel i with i + {j - i}"}.get(
+        name, name
+    )

@@ -12,8 +12,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["attention_factor", "by_parts", "ladder", "ntk_base", "ramp_of", "yarn"]
-
 
 def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
     """ω_b = base^(−b/over), over B where nothing else is said: (B,).

@@ -15,15 +15,10 @@ from torch import Tensor
 
 from ..draw import Draw
 from ..influence import told_matrix
-from ..response import allowance, gap, unit_of
+from ..response import allowance, gap
 from ..subjects import Attention
-from .weights import read_weights, scale_of
+from .weights import KEYS, drawn, read_weights, scale_alone
 
-__all__ = [
-    "COUNTED", "OTHER", "OWN", "SINK", "no_multiple", "no_order", "no_softmax", "weights_are",
-]  # fmt: skip
-
-KEYS = 5
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
 CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
@@ -63,8 +58,7 @@ def _other_kernel(one: Attention, draw: Draw) -> str:
     attend, width = one.attend, one.width or 5
     if attend is None:
         return ""
-    q = draw.normal(1, one.heads, KEYS, width, salt=61)
-    k = draw.normal(1, one.groups, KEYS, width, salt=62)
+    q, k = drawn(one, draw, KEYS, KEYS, 61)
     alone = q.clone()
     alone[:, :, :-1] = draw.normal(1, one.heads, KEYS - 1, width, salt=63)
     step = draw.normal(1, one.heads, KEYS, width, salt=64)
@@ -92,8 +86,7 @@ def weights_are(one: Attention, draw: Draw) -> str:
     attend, width = one.attend, one.width or 5
     if attend is None:
         return ""
-    q = draw.normal(1, one.heads, KEYS, width, salt=51)
-    k = draw.normal(1, one.groups, KEYS, width, salt=52)
+    q, k = drawn(one, draw, KEYS, KEYS, 51)
     other = k.clone()
     other[:, :, 0] = draw.normal(1, one.groups, width, salt=53)
     alone = q.clone()
@@ -147,9 +140,7 @@ def no_multiple(one: Attention, draw: Draw) -> str:
     apart = (at_zero[0].output.double() - at_zero[1].output.double()).abs().max()
     if not float(apart) <= at_zero[0]() + at_zero[1]():
         return "a number of each key's own is part of its score"
-    seen = (at_zero[0].output[0] > 0).all(0).cpu()
-    coarse = max(unit_of(draw.dtype), *(seen_at.unit for seen_at in at_zero))
-    found = scale_of(one, draw, None, seen, unit=coarse)
+    found = scale_alone(one, draw)
     if found is None or not found.linear:
         return "the scores are not a multiple of q·k"
     return ""
@@ -168,8 +159,7 @@ def no_order(one: Attention, draw: Draw, keys: int = KEYS) -> str:
     declared = one.declared
     if one.attend is None or (declared is not None and declared.causal is False):
         return ""
-    q = draw.normal(1, one.heads, keys, one.width or 5, salt=57)
-    k, v = (draw.normal(1, one.groups, keys, one.width or 5, salt=s) for s in (58, 59))
+    (q, k), (_, v) = drawn(one, draw, keys, keys, 57), drawn(one, draw, keys, keys, 58)
     # sums of products of either sign, which linear attention divides by, may be next to 0
     if not (_ordered(one, q, k, v, draw) or _ordered(one, q.abs(), k.abs(), v, draw)):
         return ""

@@ -17,8 +17,6 @@ from typing import Any
 
 from torch import nn
 
-__all__ = ["Setting", "Suggestions", "suggestions_of"]
-
 DEEP = 2  # parts of parts of a module whose settings are read
 OURS = ("torch", "builtins", "abc", "typing")  # classes of these say nothing of the code
 DICTS = ("rope_parameters", "rope_scaling", "rope_config", "scaling_config")

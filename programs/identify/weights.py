@@ -1,4 +1,4 @@
-"""The weights of attention code, read off what it makes of values that are 1 in one key."""
+"""Weights of attention code, read with values that are 1 in one key: scale, groups, soft cap."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
+from ..identity import simplest, told
+from ..response import allowance
 from ..subjects import Attention
-from .plain_numbers import simplest, told
 
-__all__ = ["Scale", "centred", "groups_of", "read_weights", "scale_of", "weights_of"]
+KEYS = 5
+
+
+def drawn(
+    code: Attention, draw: Draw, queries: int, keys: int, salt: int
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Normal queries (1, H, T, D) and keys (1, G, S, D) of its heads."""
+    width = code.width or 5
+    return (draw.normal(1, code.heads, queries, width, salt=salt),
+            draw.normal(1, code.groups, keys, width, salt=salt + 1))  # fmt: skip
 
 
 def read_weights(
@@ -45,8 +55,7 @@ def weights_of(code: Attention, q: Tensor, k: Tensor, mask: Tensor | None = None
 def groups_of(code: Attention, draw: Draw) -> list[int] | None:
     """Which group of keys and values each head reads its values from; None if no single one."""
     assert code.attend is not None  # who calls has seen it
-    H, G, D = code.heads, code.groups, code.width
-    q, k = draw.normal(1, H, 8, D, salt=1), draw.normal(1, G, 8, D, salt=2)
+    G, (q, k) = code.groups, drawn(code, draw, 8, 8, 1)
     number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
     ones, numbered = (code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
                       for v in (torch.ones_like(number), number))  # fmt: skip
@@ -101,7 +110,7 @@ def scale_of(
     """
     H, G, D = code.heads, code.groups, code.width or 5
     T, S = seen.shape
-    q, k = draw.normal(1, H, T, D, salt=3), draw.normal(1, G, S, D, salt=4)
+    q, k = drawn(code, draw, T, S, 3)
     size = 4 / max(1.0, float((q.double() @ k.double()[:, :1].mT).abs().max()) ** 0.5)
     q = q * min(1.0, size)
     here, zero = weights_of(code, q, k), weights_of(code, torch.zeros_like(q), k)
@@ -128,7 +137,69 @@ def scale_of(
     return best
 
 
+def scale_alone(code: Attention, draw: Draw, floor: float = 0.0) -> Scale | None:
+    """The scale, where nothing else of the code was read: of keys seen by queries that are 0.
+
+    ``floor``: the unit of the tables that the code keeps.
+    """
+    assert code.attend is not None  # who calls has seen it
+    attend, (q, k) = code.attend, drawn(code, draw, KEYS, KEYS, 54)
+    q = torch.zeros_like(q)
+    at_zero = allowance(lambda k: read_weights(attend, q, k), k, draw=draw, floor=floor)
+    seen = (at_zero.output[0] > 0).all(0).cpu()
+    return scale_of(code, draw, None, seen, unit=at_zero.unit)
+
+
 def centred(x: Tensor, use: Tensor) -> Tensor:
     """Each row less its mean over what is used, 0 elsewhere."""
     x = torch.where(use, x, 0.0)
     return torch.where(use, x - x.sum(-1, keepdim=True) / use.sum(-1)[:, None], 0.0)
+
+
+SMALL, LARGE = 0.05, 30.0  # of s: nearly a line; bent, and weights are above the least number
+SHARE = 2e-3  # of LARGE: what the slope that is read at SMALL leaves open, 2u/SMALL and (SMALL/c)²
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The cap c and the scale s/(q·k), with the largest rest of a logarithm of a weight."""
+
+    value: float
+    scale: float
+    off: float
+
+
+def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> Cap | None:
+    """The soft cap, if weights are those of c·tanh(s/c) for one c; None if they are not.
+
+    ``keys``: whose keys each head reads; ``seen``: what a query sees, (T, S).
+    """
+    T, S = seen.shape
+    q, k = drawn(code, draw, T, S, 41)
+    rows = seen.sum(-1) > 1
+    if not bool(rows.any()):
+        return None
+    use, zero = seen[rows], weights_of(code, torch.zeros_like(q), k)[0].log()
+
+    def logarithms(times: float) -> tuple[Tensor, Tensor]:
+        y = (weights_of(code, q * times, k)[0].log() - zero)[:, rows]
+        z = (q * times)[0].double().cpu()[:, rows] @ k[0].double().cpu()[list(keys)].mT
+        return centred(y, use), z
+
+    most = float((q[0].double().cpu() @ k[0].double().cpu()[list(keys)].mT).abs().max())
+    y, z = logarithms(SMALL / most)
+    x = centred(z, use)
+    scale = float((x * y).sum() / (x * x).sum())
+    if scale <= 0:
+        return None
+    y, z = logarithms(LARGE / (scale * most))
+    if not bool(y.isfinite().all()):
+        return None
+    every = torch.logspace(0, 3, 1201, dtype=torch.float64)
+    bent = (centred(c * torch.tanh(scale * z / c), use) for c in every)
+    rest = torch.stack([(y - one).abs().max() for one in bent])
+    best = int(rest.argmin())
+    if float(rest[best]) > SHARE * LARGE * 2:
+        return None
+    low, high = every[max(best - 1, 0)], every[min(best + 1, len(every) - 1)]
+    return Cap(simplest(float(low), float(high)), scale, float(rest[best]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -17,9 +17,7 @@ from ..identify import scalings
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
-from .base import Outcome, broken, held, not_asked, probe, undecided
-
-__all__ = ["table_of"]
+from .base import Outcome, broken, compared, held, not_asked, probe, undecided
 
 TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
             "with each row, which rows do not tell from slower ones")  # fmt: skip
@@ -136,51 +134,29 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
     if bool((steps <= allowed).any()):
         p = int((steps <= allowed).nonzero()[0])
-        return broken(
-            f"positions {p} and {p + 1} have the same row",
-            Seen(
-                {"positions": [p, p + 1]},
-                (f"row {p}", plain(table[p])),
-                (f"row {p + 1}, which should differ", plain(table[p + 1])),
-                float(steps[p]),
-                allowed,
-            ),
-            T=p + 2,
-            D=subject.width,
-        )
+        seen = Seen({"positions": [p, p + 1]}, (f"row {p}", plain(table[p])),
+                    (f"row {p + 1}, which should differ", plain(table[p + 1])), float(steps[p]),
+                    allowed)  # fmt: skip
+        return broken(f"positions {p} and {p + 1} have the same row", seen, T=p + 2,
+                      D=subject.width)  # fmt: skip
     return held(f"neighbouring rows up to position {len(table) - 1} differ by "
                 f"{float(steps.min()):.2g} at least", T=len(table), D=subject.width)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A table as it would be: its layout, sine or cosine first, and the first position."""
+def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, Tensor]]:
+    """Every table of these frequencies: its layout, what it is in words, and its rows (T, D).
 
-    layout: str
-    first: str
-    start: int
-    table: Tensor
-
-    @property
-    def words(self) -> str:
-        """In words."""
-        order = "sine first" if self.first == "sin" else "cosine first"
-        since = f", positions from {self.start}" if self.start else ""
-        return f"{self.layout}, {order}{since}"
-
-
-def variants(omega: Tensor, width: int, count: int) -> list[Variant]:
-    """Every table of these frequencies: (T, D), a last odd column is of the next sine."""
-    made = []
+    A last odd column is of the next sine.
+    """
     for start in (0, 1, 2):
         angles = torch.arange(start, start + count, dtype=torch.float64)[:, None] * omega
-        for first in ("sin", "cos"):
-            pair = (angles.sin(), angles.cos()) if first == "sin" else (angles.cos(), angles.sin())
-            together = torch.stack(pair, -1).flatten(-2)[:, :width]
-            made.append(Variant("interleaved", first, start, together))
+        since = f", positions from {start}" if start else ""
+        for order, pair in (("sine first", (angles.sin(), angles.cos())),
+                            ("cosine first", (angles.cos(), angles.sin()))):  # fmt: skip
+            rows = torch.stack(pair, -1).flatten(-2)[:, :width]
+            yield "interleaved", f"interleaved, {order}{since}", rows
             if width % 2 == 0:
-                made.append(Variant("half", first, start, torch.cat(pair, -1)))
-    return made
+                yield "half", f"half, {order}{since}", torch.cat(pair, -1)
 
 
 def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Tensor:
@@ -198,60 +174,43 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 @of_each_axis
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
     """The table against that of the declared ladder, in every order of its columns in use."""
-    declared = subject.declared
+    declared, width, rounding = subject.declared, subject.width, rounding_of(draw.dtype)
     assert declared is not None  # else it is not asked
-    width = subject.width
     table = table_of(subject, draw, 2050)
     pairs = (width + 1) // 2
+    omega = scalings.ladder(float(declared.base or 1.0), pairs, over=width / 2)
     if declared.frequencies is not None:
         omega = torch.tensor(declared.frequencies, dtype=torch.float64)
-    else:
-        omega = scalings.ladder(float(declared.base or 1.0), pairs, over=width / 2)
     if len(omega) != pairs:
         return undecided(
             f"{len(omega)} frequencies are declared, and {width} channels have {pairs}"
         )
-    # A common factor is allowed: rows of unit sines and cosines are √(D/2) long.
-    factor = float(table.square().mean().sqrt() * math.sqrt(2)) or 1.0
-    if abs(factor - 1) < 0.1:
-        factor = 1.0
-    allowed = entry_error(omega, rounding_of(draw.dtype), len(table), own=False)[:, None]
-    # Of a half row of sines and cosines the mean is not exactly 1/2: the factor is fitted.
-    made = [one for one in variants(omega, width, len(table))
-            if declared.layout in (None, one.layout)]  # fmt: skip
-    best: tuple[int, Variant, Tensor] | None = None
-    for one in made:
-        scale = (
-            1.0 if factor == 1.0 else float((table * one.table).sum() / one.table.square().sum())
-        )
-        off = (table - scale * one.table).abs().nan_to_num(nan=math.inf)
-        over = (~(off <= allowed * max(1.0, abs(scale)))).any(1)
-        if not bool(over.any()):
-            row = int((off / allowed).amax(1).argmax())
-            more = "" if scale == 1.0 else f", times {scale:.6g}"
-            return held(
-                f"its table is that of the declared ladder: {one.words}{more}",
-                float(off[row].max()),
-                float(allowed[row]),
-                T=len(table),
-                D=width,
-            )
-        first = int(over.nonzero()[0])
-        if best is None or first > best[0]:
-            best = (first, one, scale * one.table)
-    assert best is not None
-    row, one, want = best
-    column = int((table[row] - want[row]).abs().nan_to_num(nan=math.inf).argmax())
-    off_by = float((table[row, column] - want[row, column]).abs())
-    return broken(
-        f"its table is not that of the declared ladder; nearest is {one.words}"
-        + _instead(table, width, rounding_of(draw.dtype)),
-        Seen({"position": row, "channel": column, "width": width,
-              "declared": "as listed" if declared.frequencies else f"base {declared.base:g}"},
-             (f"entry of row {row}, channel {column}", float(table[row, column])),
-             ("declared", float(want[row, column])), off_by, float(allowed[row])),
-        T=row + 1, D=width,
-    )  # fmt: skip
+    # A common factor is allowed: rows of unit sines and cosines are √(D/2) long.  Of a half row of
+    # sines and cosines the mean is not exactly 1/2: the factor is fitted.
+    scaled = abs((float(table.square().mean().sqrt() * math.sqrt(2)) or 1.0) - 1) >= 0.1
+    error = entry_error(omega, rounding, len(table), own=False)[:, None]
+    said = "as listed" if declared.frequencies else f"base {declared.base:g}"
+    seen: list[tuple[int, Outcome]] = []
+    for layout, words, rows in variants(omega, width, len(table)):
+        if declared.layout not in (None, layout):
+            continue
+        scale = float((table * rows).sum() / rows.square().sum()) if scaled else 1.0
+        one = compared(
+            table, scale * rows, error * max(1.0, abs(scale)),
+            lambda row, column, words=words: (
+                f"its table is not that of the declared ladder; nearest is {words}",
+                {"position": row, "channel": column, "width": width, "declared": said},
+                f"entry of row {row}, channel {column}",
+            ),
+            f"its table is that of the declared ladder: {words}"
+            + (f", times {scale:.6g}" if scale != 1 else ""), T=len(table), D=width,
+        )  # fmt: skip
+        if one.witness is None:
+            return one
+        seen.append((one.witness.inputs["position"], one))
+    row, nearest = max(seen, key=lambda one: one[0])
+    more = _instead(table, width, rounding)
+    return replace(nearest, why=nearest.why + more, sizes={"T": row + 1, "D": width})
 
 
 def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
@@ -261,8 +220,8 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
         return ""
     omega = scalings.ladder(10_000.0, pairs, over=pairs - 1)
     allowed = entry_error(omega, rounding, len(table), own=False)[:, None]
-    for one in variants(omega, width, len(table)):
-        if bool(((table - one.table).abs() <= allowed).all()):
+    for _, _, rows in variants(omega, width, len(table)):
+        if bool(((table - rows).abs() <= allowed).all()):
             return "; it is that of frequencies 10000^(−i/(D/2 − 1)), whose last is 1/10000"
     return ""
 
@@ -306,13 +265,13 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())
         column = int(left[row].abs().argmax())
-        return broken(
-            "no matrix takes every row of the table to the next",
-            Seen({"rows": len(table), "shift": 1, "position": row, "channel": column},
-                 (f"row {row + 1}, channel {column}", float(after[row, column])),
-                 ("the best matrix on the row before", float((before @ matrix)[row, column])),
-                 off, allowed),
-            T=len(table), D=subject.width,
+        seen = Seen(
+            {"rows": len(table), "shift": 1, "position": row, "channel": column},
+            (f"row {row + 1}, channel {column}", float(after[row, column])),
+            ("the best matrix on the row before", float((before @ matrix)[row, column])), off,
+            allowed,
         )  # fmt: skip
+        return broken("no matrix takes every row of the table to the next", seen, T=len(table),
+                      D=subject.width)  # fmt: skip
     return held(f"one matrix takes each of {len(table) - 1} rows to the next", off, allowed,
                 T=len(table), D=subject.width)  # fmt: skip

@@ -1,161 +1,138 @@
-"""Probes of code that makes what is added to scores: offsets, last rows, slopes, buckets, windows.
+"""Code that makes what is added to scores: slopes and buckets as declared, and its index.
 
 Rows of a bias are compared up to a number for each query, which softmax does not see: so a bias
-s·key is −s·(query − key).  Sizes go from small to large.
+s·key is −s·(query − key).  What is compared is what identification reads by the offset.
 """
 
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
 from ..draw import Draw
 from ..finding import Seen
-from ..identify.offsets import by_offset, heads_of, published_slopes, slopes_of, t5_bucket
-from ..identify.windows import coordinates, offsets_in, shared
+from ..identify.bias import coordinates, offsets_in, shared
+from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of, t5_bucket
 from ..subjects import Bias
-from .base import Outcome, broken, held, probe, undecided
+from .base import Outcome, broken, compared, held, probe, undecided
 
-__all__ = ["buckets", "own_index", "slopes"]
-
-LENGTHS = (3, 6, 17, 40)
+NEAR = 40  # keys: enough for a slope
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
 FAR = 300  # past the last bucket of T5
 
 
-def _square(code: Bias, n: int) -> tuple[Tensor, torch.dtype]:
+def _square(code: Bias, n: int, *, causal: bool = False) -> tuple[ByOffset, torch.dtype]:
+    """The bias of n queries and n keys by the offset, and its dtype."""
     assert code.bias is not None  # who calls has seen it
     raw = code.bias(n, n)
-    return heads_of(raw, n, n), raw.dtype
+    return by_offset(heads_of(raw, n, n), raw.dtype, causal=causal), raw.dtype
+
+
+def _heads(have: int, want: int, told: str) -> Outcome | None:
+    """Broken where there is another number of heads than is declared."""
+    if have == want:
+        return None
+    seen = Seen({"keys": NEAR}, ("heads", have), ("heads declared", want), float(abs(have - want)))
+    return broken(f"the bias has another number of heads than {told}", seen)
 
 
 @probe("slopes-as-declared", "bias")
-def slopes(code: Bias, draw: Draw) -> Outcome:
+def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """The slope of each head, read over 39 distances, is the declared or published one."""
-    del draw
     said = code.declared
     assert said is not None  # else it is not asked
-    n = LENGTHS[-1]
-    bias, dtype = _square(code, n)
-    found = slopes_of(by_offset(bias, dtype, causal=code.causal))
+    by, dtype = _square(code, NEAR, causal=code.causal)
     heads = said.heads or code.heads
-    want = list(said.slopes or published_slopes(heads))
+    want = torch.tensor(said.slopes or published_slopes(heads), dtype=torch.float64)
+    found = slopes_of(by)
     if found is None:
-        first = by_offset(bias, dtype, causal=code.causal).past()[0, :3].tolist()
-        seen = Seen({"keys": n, "head": 0}, ("bias at distances 0, 1, 2", first),
-                    ("a line with slope", want[0]), abs(first[2] + 2 * want[0]))  # fmt: skip
-        return broken("the bias is no line in the distance", seen, keys=n)
+        first = by.past()[0, :3].tolist()
+        slope = float(want[0])
+        seen = Seen({"keys": NEAR, "head": 0}, ("bias at distances 0, 1, 2", first),
+                    ("a line with slope", slope), abs(first[2] + 2 * slope))  # fmt: skip
+        return broken("the bias is no line in the distance", seen, keys=NEAR)
     have, radius = found
-    if len(have) != len(want):
-        seen = Seen({"keys": n}, ("heads", len(have)), ("slopes declared", len(want)),
-                    float(abs(len(have) - len(want))))  # fmt: skip
-        return broken("the bias has another number of heads than slopes are declared", seen, keys=n)
-    wanted = torch.tensor(want, dtype=torch.float64)
     # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
-    allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * wanted.abs()
-    off = (have - wanted).abs()
-    wrong = (~(off <= allowed)).nonzero()[:, 0].tolist()
-    if wrong:
-        h = wrong[0]
-        seen = Seen({"keys": n, "head": h, "heads": heads}, ("slope", float(have[h])),
-                    ("declared slope", want[h]), float(off[h]), float(allowed[h]))  # fmt: skip
-        return broken(f"the slope of head {h} of {heads} is another", seen, keys=n)
-    most = float(allowed.max())
-    return held(f"all {heads} slopes are as declared", float(off.max()), most, keys=n)
+    allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
+    return _heads(len(have), len(want), "slopes are declared") or compared(
+        have, want, allowed,
+        lambda h: (f"the slope of head {h} of {heads} is another",
+                   {"keys": NEAR, "head": h, "heads": heads}, "slope"),
+        f"all {heads} slopes are as declared", there="declared slope", keys=NEAR,
+    )  # fmt: skip
 
 
 @probe("buckets-as-declared", "bias")
-def buckets(code: Bias, draw: Draw) -> Outcome:
+def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """Offsets of one bucket have one entry, offsets of two have two."""
-    del draw
     said = code.declared
     assert said is not None  # else it is not asked
-    if said.heads is not None and said.heads != code.heads:
-        seen = Seen({}, ("heads", code.heads), ("heads declared", said.heads),
-                    float(abs(code.heads - said.heads)))  # fmt: skip
-        return broken("the bias has another number of heads than is declared", seen)
+    if wrong := _heads(code.heads, said.heads or code.heads, "is declared"):
+        return wrong
     count, distance = said.buckets or 32, said.distance or 128
     both = not code.causal if said.bidirectional is None else said.bidirectional
     n = max(FAR, 2 * distance)
-    bias, dtype = _square(code, n)
-    found = by_offset(bias, dtype, causal=code.causal and not both)
-    values = found.values
-    offset = torch.arange(-(n - 1), n)
-    use = ~values.isnan().any(0)
-    every = by_offset(bias, dtype)
+    found, _ = _square(code, n, causal=code.causal and not both)
+    values, offset = found.values, torch.arange(-(n - 1), n)
+    every = found if not (code.causal and not both) else _square(code, n)[0]
     if float(every.values.nan_to_num().abs().max()) <= every.tol:
         return undecided("all entries are alike, so that no bucket can be told from another")
     number = t5_bucket(offset, count, distance, both=both)
     # of each bucket the offset that is nearest to 0 stands for it
-    order = offset.abs().argsort(stable=True)
+    order = offset.abs().argsort(stable=True).tolist()
+    use = ~values.isnan().any(0)
     first: dict[int, int] = {}
-    for i, b in zip(order.tolist(), number[order].tolist(), strict=True):
+    for i in order:
         if bool(use[i]):
-            first.setdefault(b, i)
+            first.setdefault(int(number[i]), i)
     stands = torch.tensor([first.get(b, 0) for b in number.tolist()])
     apart = torch.where(use, (values - values[:, stands]).abs().amax(0), 0.0)
     those = torch.tensor(list(first.values()))
     same = (values[:, those, None] - values[:, None, those]).abs().amax(0) <= found.tol
-    pairs = [(i, int(stands[i]), False) for i in order.tolist() if float(apart[i]) > 2 * found.tol]
+    pairs = [(i, int(stands[i]), False) for i in order if float(apart[i]) > 2 * found.tol]
     pairs += [(int(those[i]), int(those[j]), True) for i, j in same.triu(1).nonzero().tolist()]
-    if pairs:  # the one that is nearest to offset 0
-        i, j, alike = min(pairs, key=lambda one: sorted(abs(int(offset[k])) for k in one[:2])[::-1])
-        return _bucket_broken(code, values, (i, j), alike, number, (n, found.tol))
-    sides = "both directions" if both else "one direction"
-    return held(f"{len(first)} of {count} buckets, {sides}, distance {distance}", found.off,
-                found.tol, keys=n)  # fmt: skip
-
-
-def _bucket_broken(
-    code: Bias, values: Tensor, places: tuple[int, int], alike: bool, number: Tensor,
-    known: tuple[int, float],
-) -> Outcome:  # fmt: skip
-    """Two offsets in the wrong buckets, with as few keys as have both where those show it."""
-    n, tol = known
-    a, b = (i - (n - 1) for i in places)
-    declared = [int(number[i]) for i in places]
-    few = max(abs(a), abs(b)) + 1
-    bias, dtype = _square(code, few)
-    again = by_offset(bias, dtype)
-    smaller = again.values[:, [a + few - 1, b + few - 1]]
-    off = (smaller[:, 0] - smaller[:, 1]).abs()
-    shows = float(off.max()) <= again.tol if alike else float(off.max()) > 2 * again.tol
-    keys, tol = (few, again.tol) if shows else (n, tol)
-    two = smaller if shows else values[:, list(places)]
+    if not pairs:
+        sides = "both directions" if both else "one direction"
+        return held(f"{len(first)} of {count} buckets, {sides}, distance {distance}", found.off,
+                    found.tol, keys=n)  # fmt: skip
+    # the one that is nearest to offset 0, with as few keys as have both offsets if that shows it
+    i, j, alike = min(pairs, key=lambda one: sorted(abs(int(offset[k])) for k in one[:2])[::-1])
+    a, b = int(offset[i]), int(offset[j])
+    keys = max(abs(a), abs(b)) + 1
+    again, _ = _square(code, keys)
+    two = again.values[:, [a + keys - 1, b + keys - 1]]
+    off = float((two[:, 0] - two[:, 1]).abs().max())
+    if (off <= again.tol) != alike or (not alike and off <= 2 * again.tol):
+        keys, again, two = n, found, values[:, [i, j]]
     h = int((two[:, 0] - two[:, 1]).abs().argmax())
-    there = f"bias at offset {b}" + (", which should differ" if alike else "")
-    seen = Seen({"keys": keys, "head": h, "declared buckets": declared},
-                (f"bias at offset {a}", float(two[h, 0])), (there, float(two[h, 1])),
-                float((two[h, 0] - two[h, 1]).abs()), 2 * tol)  # fmt: skip
+    here, there = (float(x) for x in two[h])
+    seen = Seen({"keys": keys, "head": h, "declared buckets": [int(number[i]), int(number[j])]},
+                (f"bias at offset {a}", here),
+                (f"bias at offset {b}{', which should differ' * alike}", there),
+                abs(here - there), 2 * again.tol)  # fmt: skip
     why = "two buckets are declared for them" if alike else "one bucket is declared for both"
     return broken(f"offsets {a} and {b}: {why}", seen, keys=keys)
 
 
 @probe("offsets-have-own-index", "bias")
-def own_index(code: Bias, draw: Draw) -> Outcome:
+def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """Distinct offsets have distinct places, on windows of two and three axes."""
-    del draw
     assert code.index is not None  # else it is not asked
-    taken, refused = [], 0
+    taken = []
     for sizes in WINDOWS:
         try:
             index = code.index(sizes).long().cpu()
         except Exception:  # noqa: BLE001 (code of one size, or of two axes)
-            refused += 1
             continue
         places, clash = shared(index, sizes)
         if clash is not None:
-            where = coordinates(sizes)
+            where, at = coordinates(sizes), int(index[clash[0], clash[1]])
             told = [f"{(where[k] - where[q]).tolist()}" for q, k in (clash[:2], clash[2:])]
-            at = int(index[clash[0], clash[1]])
-            _, count = offsets_in(sizes)
-            seen = Seen({"window": list(sizes), "offsets": count, "places": places},
+            seen = Seen({"window": list(sizes), "offsets": offsets_in(sizes)[1], "places": places},
                         (f"index of offset {told[0]}", at),
                         (f"index of offset {told[1]}, which should differ", at), 0.0)  # fmt: skip
             return broken("two offsets share a place in the table", seen)
-        taken.append(sizes)
+        taken.append("×".join(map(str, sizes)))
     if not taken:
-        return undecided(f"none of {refused} windows of two or three axes was taken")
-    told_sizes = ", ".join("×".join(map(str, sizes)) for sizes in taken)
-    return held(f"each offset has a place of its own: windows {told_sizes}")
+        return undecided(f"none of {len(WINDOWS)} windows of two or three axes was taken")
+    return held(f"each offset has a place of its own: windows {', '.join(taken)}")

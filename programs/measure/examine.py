@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
+from time import perf_counter
+
+import torch
 
 from attnproof.theorems.laws import laws_of
 
 from ...numeric.rotary_precision.survey import one_thread
+from ..asked import not_asked as not_asked_of
 from ..draw import Draw
-from ..finding import Finding
+from ..finding import NOT_MEASURED, Finding, Seen
+from ..finite import NotFinite, watching
+from ..running import fault_in
 from ..subjects import Subject
-from .base import PROBES, run_probe
+from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 
-__all__ = ["examine"]
-
-MODULES = ("finite", "laws", "rotary_positions",
-           "rotary_declared", "rotary_arguments", "rotary_angles", "attention_lines",
-           "attention_scores", "attention_hidden", "attention_dropout", "attention_fills",
+MODULES = ("calls", "laws", "rotary_positions", "rotary_declared", "scores", "hidden_keys",
            "bias", "additive", "states")  # fmt: skip
 
 
@@ -46,3 +49,85 @@ def examine(
                         for finding in made:
                             tell(finding)
     return tuple(found)
+
+
+def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
+    """What one probe finds; what the code raises is told, and the law undecided.
+
+    What code of attnproof raises is an internal error.  Code that gives NaN or infinity at
+    ordinary inputs breaks the law ``finite``, which is a finding of its own, and the law that was
+    looked at is not measured, whatever its numbers would say.
+    """
+    start, fault = perf_counter(), None
+    nan: NotFinite | None = None
+    met: list[str] = []
+    seen = Outcome("")
+    try:
+        why = not_asked_of(one.law, subject)
+        with torch.no_grad():
+            seen = not_asked(why) if why else one.look(watching(subject, met), draw)
+    except NotFinite as error:
+        nan = error
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        fault = fault_in(subject, error)
+        told = " ".join(str(error).split())[:300]
+        seen = undecided(
+            f"the code raised {type(error).__name__}: {told}" if fault is None else fault.told
+        )
+    if met and nan is None and fault is None and not seen.skipped:
+        nan = _plain_nan(subject, draw)  # at its own inputs it may be no fault, and may come of one
+    if nan is not None:
+        seen = undecided(f"{NOT_MEASURED}: {nan}")
+    if _passes_by_none(seen):
+        seen = undecided(f"{NOT_MEASURED}: the difference is no number, or its bound is none")
+
+    def finding(law: str, seen: Outcome) -> Finding:
+        verdict = (
+            "internal error" if fault is not None
+            else "broken" if seen.witness is not None
+            else "not asked" if seen.skipped
+            else "undecided" if seen.doubtful
+            else "holds"
+        )  # fmt: skip
+        return Finding(
+            law, "measured", verdict, seen.why, seen.error, seen.bound, seen.witness,
+            seed=draw.seed, dtype=str(draw.dtype).removeprefix("torch."), device=draw.device,
+            sizes=dict(seen.sizes or {}), seconds=perf_counter() - start,
+            traceback=fault.traceback if fault is not None else "",
+        )  # fmt: skip
+
+    if nan is None:
+        return (finding(one.law, seen),)
+    first = finding(FINITE, _not_finite(nan, one.law))
+    return (first,) if one.law == FINITE else (first, finding(one.law, seen))
+
+
+def _plain_nan(subject: Subject, draw: Draw) -> NotFinite | None:
+    """The NaN that code gives at the plainest ordinary inputs, if it does."""
+    for one in PROBES:
+        if (one.law, one.kind) == (FINITE, subject.kind):
+            try:
+                with torch.no_grad():
+                    one.look(watching(subject), draw)
+            except NotFinite as error:
+                return error
+            except Exception:  # noqa: BLE001 (the law that was looked at says what the code raises)
+                return None
+    return None
+
+
+def _passes_by_none(seen: Outcome) -> bool:
+    """Whether a law would be said to hold by a number that is none."""
+    if seen.witness is not None or seen.skipped or seen.doubtful:
+        return False
+    return any(x is not None and math.isnan(x) for x in (seen.error, seen.bound)) or (
+        seen.error is not None and math.isinf(seen.error)
+    )
+
+
+def _not_finite(nan: NotFinite, law: str) -> Outcome:
+    """The finding NaN: what was called, with what, what came back, and which law shows it."""
+    inputs = {"call": nan.call, **nan.inputs, "met by": law}
+    place = f"what {nan.call} gives at {list(nan.at)}"
+    witness = Seen(inputs, (place, nan.what), ("wanted there", "a finite number"), math.inf)
+    return broken(f"{nan}, at ordinary inputs", witness)

@@ -26,8 +26,6 @@ from ..subjects import Additive, Attention, Layer, Rotary, Subject
 from .roundings import exact
 from .sides import Beyond, Look, Values
 
-__all__ = ["designs", "entries", "given"]
-
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
 OTHERS = ("o",)  # positions that are as many as others, whatever they are
 
@@ -49,6 +47,14 @@ def _lengths(subject: Subject) -> dict[str, int]:
     return {**found, "W": (declared_of(subject).window or 0) + 3}
 
 
+def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
+    """Heads and groups with which a function is asked beside its own; a module has what it has."""
+    if subject.module is not None:
+        return ()
+    fewer = subject.groups < subject.heads or declared_of(subject).groups
+    return ((4, 2), (6, 2), (12, 4)) if fewer else ((4, 4), (6, 6), (12, 12))
+
+
 def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
     """The inputs of a formula, and along which axis alone a shift of positions is."""
     of_call = OF_CALLS.get(formula.call, ())
@@ -56,10 +62,9 @@ def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None
         of_call = OF_CALLS["layer" if "real B n E" in formula.given.values() else
                            "attend" if "attend" in formula.call else "turn"]  # fmt: skip
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
-    if isinstance(subject, Attention) and subject.module is None and formula.call == "attend":
-        fewer = subject.groups < subject.heads or declared_of(subject).groups
-        ways = ((4, 2), (6, 2), (12, 4)) if fewer else ((4, 4), (6, 6), (12, 12))
-        more += tuple(Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g}) for h, g in ways)
+    if isinstance(subject, Attention) and formula.call == "attend":
+        more += tuple(Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
+                      for h, g in other_heads(subject))  # fmt: skip
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     for inputs in (*(formula.inputs or of_call), *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):

@@ -6,7 +6,7 @@ What differs by more than rounding explains is made smaller until no letter can 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +18,8 @@ from attnproof.theorems.laws.inputs import Inputs
 from ..calling import evaluating
 from ..draw import Draw
 from ..finding import Seen
-from ..identify.asked import channel_order, no_formula
+from ..identify.applicability import channel_order, meant_otherwise, no_formula
 from ..identify.calls import REFUSALS, NotAsked
-from ..identify.meant import meant_otherwise
 from ..identify.softmax import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
@@ -29,52 +28,7 @@ from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
 from .scene import LOW, Scene, in_formats
-from .sides import NOTHING, Apart, Beyond, Look, Values, letters_of, of_side
-from .witness import accused, shown
-
-__all__ = ["MEASURED", "further", "instead"]
-
-MEASURED: Mapping[str, str] = {
-    "relative": "rotary",
-    "norm": "rotary",
-    "composition": "rotary",
-    "linear": "rotary",
-    "identity-at-zero": "rotary",
-    "every-head-alike": "rotary",
-    "follows-its-ids": "rotary",
-    "equal-axes-are-one": "rotary",
-    "turned-once": "rotary",
-    "shift-of-cached-keys": "rotary",
-    "cache-keeps-its-positions": "rotary",
-    "conversion-keeps-scores": "rotary",
-    "groups-of-heads": "attention",
-    "heads-apart": "attention",
-    "translation": "attention",
-    "documents-apart": "attention",
-    "step-by-step": "attention",
-    "products-of-offset": "additive",
-    "rows-of-batch-apart": "rotary attention additive layer",
-    "permutation": "attention layer",
-    "order-of-keys": "attention",
-    "rows-sum-to-one": "attention",
-    "shift-of-scores": "attention",
-    "queries-apart": "attention",
-    "offset-only": "bias",
-    "last-rows": "bias",
-    "hidden-keys-do-nothing": "attention",
-    "paths-agree": "rotary attention bias",
-    "causal": "mask attention layer",
-    "past-is-used": "mask attention",
-    "window-as-declared": "mask attention",
-    "alignment": "mask attention",
-    "true-means-visible": "mask attention",
-    "mask-adds": "attention",
-    "hidden-rows": "attention",
-    "padding-does-nothing": "attention",
-    "weights-as-shown": "attention",
-    "training-is-evaluation": "attention layer",
-}
-"""The laws that are measured by their formulas, and of which kinds of code."""
+from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
 
 OF_NUMBERS = ("past-is-used", "window-as-declared")
 HIDES = "this format may round a small influence away, and the code does not take a finer one"
@@ -252,23 +206,19 @@ def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
     return Apart(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
 
 
-def _register(law: str, kind: str) -> None:
-    if kind in ("attention", "layer"):
-
-        @in_formats
-        def looked(scene: Scene) -> Outcome:
-            return _measured(law, scene.subject, scene.draw, scene.floor)
-
-        probe(law, kind)(looked)
-        return
+def _register(law: str, kinds: str) -> None:
+    @in_formats
+    def formatted(scene: Scene) -> Outcome:
+        return _measured(law, scene.subject, scene.draw, scene.floor)
 
     def look(subject: Any, draw: Draw) -> Outcome:
+        if isinstance(subject, Attention | Layer):
+            return formatted(subject, draw)
         with evaluating(subject):
             return _measured(law, subject, draw)
 
-    probe(law, kind)(look)
+    probe(law, kinds)(look)
 
 
-for _law, _kinds in MEASURED.items():
-    for _kind in _kinds.split():
-        _register(_law, _kind)
+for _law in LAWS:  # those without a formula have a probe of their own
+    _register(_law.id, " ".join(dict.fromkeys(one.kind for one in _law.formulas)))

@@ -1,226 +1,225 @@
-"""Probes of whether rotary code is what it is declared to be: layout, width, ladder, length."""
+"""Whether rotary code is what it is declared to be: layout, width, ladder, length, arguments.
+
+One reading of what the code does to every unit vector (:class:`Turns`) is held against what the
+declaration says the same reading would give.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ..calling import evaluating
+from ...numeric.rotary_precision.extraction import wrapped
+from ..calling import evaluating, fresh
 from ..declared import DeclaredRotary
 from ..draw import Draw
 from ..finding import Seen
-from ..rotary_matrices import REORDERED, unit_words
+from ..identify import scalings
+from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
 from ..subjects import Rotary
 from ..tolerance import ladder_error
-from .base import Outcome, broken, held, not_asked, probe, undecided
-from .rotary_reading import Matrices, Read, block_of, ladders_of, leak, pairings, read, seen
+from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .rotary_reading import UNREAD, Read, Turns, ladders_of, pairings, read, turns_of
 
-__all__ = ["compare_ladder", "mismatch"]
-
-
-
-def angle_dtype(declared: DeclaredRotary | None) -> torch.dtype:
-    """The dtype in which angles are declared to be computed."""
-    made: torch.dtype = getattr(torch, declared.format if declared is not None else "float32")
-    return made
+BASES = (10_000.0, 500_000.0, 40_000.0)
+TIMES = (2.0, 3.0)  # of the declared factor
 
 
-def still(found: Matrices) -> Outcome:
+def still(found: Turns) -> Outcome:
     """What to say of code that turns nothing."""
-    return undecided(f"no channel moves at {len(found.positions)} positions up to "
-                     f"{int(found.positions[-1])}")  # fmt: skip
+    count, last = len(found.images.positions), int(found.images.positions[-1])
+    return undecided(f"no channel moves at {count} positions up to {last}")
+
+
+def declared_of(subject: Rotary) -> DeclaredRotary:
+    """What is declared; a law that is asked where nothing is has nothing to compare."""
+    return subject.declared or DeclaredRotary()
 
 
 @probe("layout-as-declared", "rotary")
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """No turned unit vector has anything outside the declared pair of its channel."""
-    declared = subject.declared
-    assert declared is not None  # else it is not asked
-    assert declared.layout is not None
+    layout = declared_of(subject).layout or ""
     with evaluating(subject):
-        found = seen(subject, draw)
+        found = turns_of(subject, draw)
     if not found.moving:
         return still(found)
-    start, width = block_of(found, subject)
+    start, width = found.block(subject)
     if width < 2:
         return not_asked("fewer than two channels turn")
-    allowed = 2 * found.rounding.turning * max(1.0, found.length)
-    rows = found.matrix.isfinite().flatten(1).all(1)
-    ways = pairings(width, start, subject.axes)
     outside = {
-        name: min(
-            (leak(found.matrix[rows], pair) for pair in made), key=lambda off: float(off.max())
-        )
-        for name, made in ways.items()
+        name: min((found.outside(pair) for pair in made), key=lambda off: float(off.max()))
+        for name, made in pairings(width, start, subject.axes).items()
     }
-    off = outside[declared.layout]
-    if float(off.max()) <= allowed:
-        more = f"; {REORDERED}" if found.reordered else ""
-        return held(f"every unit vector stays in its pair of the layout {declared.layout}{more}",
-                    float(off.max()), allowed, D=subject.width)  # fmt: skip
-    row = int((~(off <= allowed)).flatten(1).any(1).nonzero()[0])
-    i, j = (int(n) for n in torch.unravel_index(off[row].argmax(), off[row].shape))
-    at = int(found.positions[rows][row]) + found.low
-    fits = [name for name, other in outside.items() if float(other.max()) <= allowed]
-    told = f"; its layout is {fits[0]}" if fits else "; no layout that is known fits"
-    return broken(
-        f"channel {i} turns into channel {j}, which is of another pair of the layout "
-        f"{declared.layout}{told}",
-        Seen({"vector": unit_words(i, subject.width), "at": at, "declared": declared.layout,
-              "channel": j},
-             (f"channel {j} of the turned vector", float(off[row, i, j])),
-             (f"where the layout is {declared.layout}", 0.0), float(off[row, i, j]), allowed),
-        D=subject.width,
+    fits = [name for name, other in outside.items() if float(other.max()) <= found.allowed]
+    positions = found.images.finite().positions
+
+    def told(row: int, i: int, j: int) -> tuple[str, dict[str, object], str]:
+        instead = f"its layout is {fits[0]}" if fits else "no layout that is known fits"
+        why = f"channel {i} turns into channel {j}, which is of another pair of the layout {layout}"
+        return (
+            f"{why}; {instead}",
+            {"vector": unit_words(i, subject.width), "at": int(positions[row]) + found.low,
+             "declared": layout, "channel": j},
+            f"channel {j} of the turned vector",
+        )  # fmt: skip
+
+    more = f"; {REORDERED}" if found.reordered else ""
+    return compared(
+        outside[layout], 0.0, found.allowed, told,
+        f"every unit vector stays in its pair of the layout {layout}{more}",
+        there=f"where the layout is {layout}", D=subject.width,
     )  # fmt: skip
 
 
 @probe("width-as-declared", "rotary")
 def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     """How many channels change at any position, to the bit."""
-    declared = subject.declared
-    assert declared is not None  # else it is not asked
-    assert declared.width is not None
+    declared, D = declared_of(subject), subject.width
+    said = declared.width or 0
     with evaluating(subject):
-        found = seen(subject, draw)
-    wanted = declared.width - declared.width % 2
+        found = turns_of(subject, draw)
+    wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
     # Frequencies too slow to be seen at the last position in a dtype of least numbers count as 0.
-    least = 1e-7 / max(1, int(found.positions[-1]))
+    least = 1e-7 / max(1, int(positions[-1]))
     slow = min((int((one.abs() < least).sum()) for one in ladders.values()), default=0)
-    count = len(found.moving)
     if wanted - 2 * slow <= count <= wanted:
-        return held(f"{count} of {subject.width} channels turn, the others stay to the bit",
-                    0.0, 0.0, D=subject.width)  # fmt: skip
-    why = f"{count} channels turn, and {declared.width} are declared"
+        return held(f"{count} of {D} channels turn, the others stay to the bit", 0.0, 0.0, D=D)
+    why = f"{count} channels turn, and {said} are declared"
+    first = found.moving[0] if found.moving else 0
     if count < wanted:
-        first = found.moving[0] if found.moving else 0
-        still_ones = [i for i in range(first, subject.width) if i not in found.moving]
-        if not still_ones:
-            return _narrow(subject, declared.width, count, why)
-        channel = still_ones[0]
-        return broken(
-            why,
-            Seen({"vector": unit_words(channel, subject.width), "declared": declared.width,
-                  "at": f"all {len(found.positions)} positions, where it stays"},
-                 ("channels that turn", count), ("channels that are to turn", wanted),
-                 float(wanted - count)),
-            D=subject.width,
+        at_rest = [i for i in range(first, D) if i not in found.moving]
+        if not at_rest and subject.any_width:
+            return undecided(f"it takes heads of any width, and was called with {D} channels, "
+                             f"not with the {said} that are declared")  # fmt: skip
+        at = {"vector": unit_words(at_rest[0], D), "declared": said,
+              "at": f"all {len(positions)} positions, where it stays"} if at_rest else {
+              "channels of a head": D, "declared": said}  # fmt: skip
+        wanted = wanted if at_rest else said
+        there = ("channels that are to turn", wanted)
+        return broken(why, Seen(at, ("channels that turn", count), there, float(wanted - count)),
+                      D=D)  # fmt: skip
+    moves = (found.images.at - torch.eye(D, dtype=torch.float64)).norm(dim=-1)
+    beyond = [i for i in found.moving if i >= first + wanted]
+    bound = found.rounding.turning
+    seen = compared(
+        moves[:, beyond], 0.0, bound,
+        lambda row, i: (why, {
+            "vector": unit_words(beyond[i], D), "at": int(positions[row]) + found.low,
+            "declared": said, "channels that turn": count,
+        }, "how far it moves"),
+        "", there="how far it should move", D=D,
+    )  # fmt: skip
+    if seen.witness is not None:
+        return seen
+    size, channel = max((float(moves[:, i].max()), i) for i in beyond)
+    return undecided(f"channel {channel} moves by rounding", size, bound)
+
+
+@probe("length-as-declared", "rotary")
+def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
+    """The length of turned unit vectors against the declared factor."""
+    declared = declared_of(subject)
+    wanted = declared.length
+    if wanted is None:
+        wanted = scalings.attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
+    seen = not_asked("")
+    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+        with evaluating(subject):
+            found = turns_of(subject, draw, furthest=300, call=call)
+        if found.low:
+            return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
+        channels = list(found.moving) or list(range(subject.width))
+        lengths = found.images.at[:, channels].norm(dim=-1)
+        seen = compared(
+            lengths, wanted, 2 * found.rounding.turning * wanted,
+            lambda row, i, of=lengths, found=found, channels=channels: (
+                f"vectors become {float(of[row, i]):.6g} times as long; {wanted:.6g} is declared",
+                {"vector": unit_words(channels[i], subject.width),
+                 "at": int(found.images.positions[row]), "declared": float(f"{wanted:.7g}")},
+                "its length, turned",
+            ),
+            f"turned vectors are {wanted:.6g} times as long", D=subject.width,
         )  # fmt: skip
-    moves = (found.matrix - torch.eye(subject.width, dtype=torch.float64)).norm(dim=-1)
-    moves = moves.nan_to_num(nan=math.inf)
-    beyond = [i for i in found.moving if i >= found.moving[0] + wanted]
-    over = moves[:, beyond] > found.rounding.turning
-    if not bool(over.any()):
-        size, channel = max((float(moves[:, i].max()), i) for i in beyond)
-        return undecided(f"channel {channel} moves by rounding", size, found.rounding.turning)
-    row = int(over.any(1).nonzero()[0])  # the first position that shows it
-    channel = beyond[int(moves[row, beyond].argmax())]
-    size = float(moves[row, channel])
-    return broken(
-        why,
-        Seen({"vector": unit_words(channel, subject.width),
-              "at": int(found.positions[row]) + found.low, "declared": declared.width,
-              "channels that turn": count},
-             ("how far it moves", size), ("how far it should move", 0.0), size,
-             found.rounding.turning),
-        D=subject.width,
-    )  # fmt: skip
+        if seen.witness is not None:
+            break
+    return seen
 
 
-def _narrow(subject: Rotary, declared: int, count: int, why: str) -> Outcome:
-    """What to say where all channels turn, and there are fewer than are declared."""
-    if subject.any_width:
-        return undecided(f"it takes heads of any width, and was called with {subject.width} "
-                         f"channels, not with the {declared} that are declared")  # fmt: skip
-    return broken(
-        why,
-        Seen({"channels of a head": subject.width, "declared": declared},
-             ("channels that turn", count), ("channels that are to turn", declared),
-             float(declared - count)),
-        D=subject.width,
-    )  # fmt: skip
+@probe("frequencies-as-declared", "rotary")
+def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
+    """Angles at positions up to 65536 against position times declared frequency."""
+    declared = declared_of(subject)
+    seen = not_asked("")
+    with evaluating(subject):
+        for call in dict.fromkeys((subject.turn, subject.turn_key)):
+            found = turns_of(subject, draw, angles=getattr(torch, declared.format), call=call)
+            seen = compare_ladder(subject, declared, found)
+            if seen.witness is not None or seen.doubtful:
+                break
+    return seen
 
 
-def mismatch(
-    made: Read, omega: Tensor, angle_unit: float
-) -> tuple[int, int, float, float, float] | None:
+def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, float, float] | None:
     """The first position, and its pair, whose angle is not the declared one; the way is free.
 
-    Row, pair, angle, declared angle, what is allowed.
+    Row, pair, declared angle, what is allowed.
     """
-    slack = ladder_error(omega, angle_unit)
-    exact = made.turned.positions.double()[:, None]
-    allowed = made.off + exact * slack
-    best: tuple[int, int, float, float, float] | None = None
+    exact = made.blocks.positions.double()[:, None]
+    allowed = made.off + exact * ladder_error(omega, angle_unit)
+    best: tuple[int, int, float, float] | None = None
     for sign in (1.0, -1.0):
-        off = _apart(made.turned.angles, sign * exact * omega)
+        off = wrapped(made.blocks.angles - sign * exact * omega).abs()
         over = ~(off <= allowed)
         if not bool(over.any()):
             return None
         row = int(over.any(1).nonzero()[0])
         pair = int((off[row] / allowed[row]).nan_to_num(nan=math.inf).argmax())
-        one = (
-            row,
-            pair,
-            float(made.turned.angles[row, pair]),
-            float(_wrap(sign * exact[row, 0] * omega[pair])),
-            float(allowed[row, pair]),
-        )
-        best = one if best is None or row > best[0] else best
+        angle = float(wrapped(sign * exact[row, 0] * omega[pair]))
+        if best is None or row > best[0]:
+            best = row, pair, angle, float(allowed[row, pair])
     return best
 
 
-def _wrap(angle: Tensor) -> Tensor:
-    return torch.remainder(angle + math.pi, math.tau) - math.pi
-
-
-def _apart(a: Tensor, b: Tensor) -> Tensor:
-    return _wrap(a - b).abs()
-
-
-def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Matrices) -> Outcome:
+def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> Outcome:
     """The frequencies that were read against the declared ladder, or ladders."""
     if not found.moving:
         return still(found)
     made = read(found, subject, declared.layout)
     if made is None:
-        return undecided("the pairs of channels could not be told, so no frequency was read")
+        return undecided(UNREAD)
     if made.away > 4 * found.rounding.turning:
         return undecided("its pairs do not turn as a whole, so no frequency was read",
                          made.away, 4 * found.rounding.turning)  # fmt: skip
-    pairs = len(made.omega)
-    ladders = ladders_of(declared, 2 * pairs, subject.axes)
-    ladders = {name: one for name, one in ladders.items() if len(one) == pairs}
+    pairs, unit = len(made.omega), found.rounding.angle_unit
+    ladders = {name: one for name, one in ladders_of(declared, 2 * pairs, subject.axes).items()
+               if len(one) == pairs}  # fmt: skip
     if not ladders:
         return undecided(f"{pairs} pairs turn, and the ladder that is declared has another length")
-    unit = found.rounding.angle_unit
     misses = {name: mismatch(made, one, unit) for name, one in ladders.items()}
-    fits = [name for name, miss in misses.items() if miss is None]
-    if fits:
-        omega = ladders[fits[0]]
-        off = torch.minimum((made.omega - omega).abs(), (made.omega + omega).abs())
-        worst = int((off / (made.radius + ladder_error(omega, unit))).argmax())
-        return held(
-            f"{pairs} frequencies are the declared ones ({fits[0]}), read at positions up to "
-            f"{int(found.positions[-1]) + found.low}",
-            float(off[worst]), float((made.radius + ladder_error(omega, unit))[worst]),
-            D=subject.width,
-        )  # fmt: skip
-    name = max(misses, key=lambda one: misses[one][0])  # type: ignore[index]
-    miss = misses[name]
-    assert miss is not None
-    row, pair, here, there, allowed = miss
-    at = int(made.turned.positions[row])
-    first, second = (int(c[pair]) for c in made.pair)
+    for name, omega in ladders.items():
+        if misses[name] is None:
+            off = torch.minimum((made.omega - omega).abs(), (made.omega + omega).abs())
+            radius = made.radius + ladder_error(omega, unit)
+            worst = int((off / radius).argmax())
+            return held(f"{pairs} frequencies are the declared ones ({name}), read at positions "
+                        f"up to {found.last}", float(off[worst]), float(radius[worst]),
+                        D=subject.width)  # fmt: skip
+    name, miss = max(((n, m) for n, m in misses.items() if m is not None), key=lambda x: x[1][0])
+    row, pair, there, allowed = miss
+    at, here = int(made.blocks.positions[row]) + found.low, float(made.blocks.angles[row, pair])
+    words = "frequencies as listed" if declared.frequencies is not None else (
+        f"base {declared.base:g}" + (f", {declared.scaling} of factor {declared.factor:g}"
+                                     if declared.scaling else ""))  # fmt: skip
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
         f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        Seen({"pair": pair, "channels": [first, second], "at": at + found.low,
-              "declared": _words(declared)},
-             (f"angle by which it turns at {at + found.low}", here),
+        Seen({"pair": pair, "channels": [int(c[pair]) for c in made.pair], "at": at,
+              "declared": words}, (f"angle by which it turns at {at}", here),
              ("declared angle", there), abs(math.remainder(here - there, math.tau)), allowed),
         D=subject.width,
     )  # fmt: skip
@@ -228,94 +227,155 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Matrices) -
 
 def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
     """What the frequencies are instead, where that is plain."""
-    width = 2 * len(made.omega)
+    pairs = len(made.omega)
     if declared.scaling:
-        for one in ladders_of(replace(declared, scaling=""), width, subject.axes).values():
-            if len(one) == len(made.omega) and mismatch(made, one, unit) is None:
-                return "; they are those without the scaling"
-    size = made.omega.abs()
-    if len(size) > 1 and float(size[-1]) > 0 and float(size[0]) > 0:
-        base = float((size[0] / size[-1]) ** (len(size) / (len(size) - 1)))
-        near = float(f"{base:.3g}")
-        for tried in (near, base):
-            ladder = ladders_of(DeclaredRotary(base=tried), width, 0)["one ladder"]
-            if mismatch(made, ladder, unit) is None:
-                return f"; they are those of base {tried:.6g}"
-    return ""
+        plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
+        if any(len(one) == pairs and mismatch(made, one, unit) is None for one in plain):
+            return "; they are those without the scaling"
+    bases = (b for b in _bases(made)
+             if mismatch(made, scalings.ladder(b, pairs), unit) is None)  # fmt: skip
+    return next((f"; they are those of base {b:.6g}" for b in bases), "")
 
 
-def _words(declared: DeclaredRotary) -> str:
-    """What of the ladder is declared."""
-    if declared.frequencies is not None:
-        return "frequencies as listed"
-    told = f"base {declared.base:g}"
+def _bases(made: Read) -> tuple[float, ...]:
+    """The base that the first and the last frequency give: of few digits, and as it was read."""
+    size, pairs = made.omega.abs(), len(made.omega)
+    if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
+        return ()
+    base = float((size[0] / size[-1]) ** (pairs / (pairs - 1)))
+    return float(f"{base:.3g}"), base
+
+
+@dataclass(frozen=True)
+class Built:
+    """Code built anew: what was seen, whether it is as it was, and was compared with a formula."""
+
+    seen: Outcome
+    same: bool = False
+    compared: bool = False
+
+
+@probe("follows-its-arguments", "rotary")
+def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
+    """Built with other bases, or factors of its scaling, and read again.
+
+    Two values are tried of each argument: with the one that it has, it stays as it is.
+    """
+    declared = declared_of(subject)
+    asked = {"base": tuple(b for b in BASES if b != declared.base)}
     if declared.scaling:
-        told += f", {declared.scaling} of factor {declared.factor:g}"
-    return told
-
-
-@probe("frequencies-as-declared", "rotary")
-def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """Angles at positions up to 65536 against position times declared frequency."""
-    declared = subject.declared
-    assert declared is not None  # else it is not asked
-    last = None
+        asked["factor"] = tuple(t * declared.factor for t in TIMES)
     with evaluating(subject):
-        for call in dict.fromkeys((subject.turn, subject.turn_key)):
-            found = seen(subject, draw, angles=angle_dtype(declared), call=call)
-            last = compare_ladder(subject, declared, found)
-            if last.witness is not None or last.doubtful:
-                return last
-    assert last is not None
-    return last
+        found = turns_of(subject, draw)
+        made = read(found, subject, declared.layout)
+    if made is None:
+        return undecided(UNREAD)
+    if len(made.omega) < 2:
+        return not_asked("one pair turns, and by 1 whatever the base is")
+    tried = (compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
+             for b in _bases(made))  # fmt: skip
+    # what the frequencies are to be is known of a declared base, and of a plain ladder
+    plain = any(one.witness is None and not one.doubtful for one in tried)
+    words: list[str] = []
+    those = ""
+    for name, values in asked.items():
+        known = declared.base is not None or (plain and name == "base")
+        every = [_built_with(subject, draw, made, name, value, known) for value in values]
+        built = [one for one in every if one is not None]
+        wrong = [one.seen for one in built
+                 if not one.same and (one.seen.witness or one.seen.doubtful)]  # fmt: skip
+        if wrong:
+            return wrong[0]
+        if built and all(one.same for one in built):
+            return built[0].seen
+        words += [one.seen.why for one in built if not one.same]
+        those = ", those of its formula" if any(one.compared for one in built) else those
+    if not words:
+        return not_asked("it takes no other base, and no other factor")
+    return held(f"built with {' and '.join(words)} it has other frequencies{those}")
 
 
-@probe("length-as-declared", "rotary")
-def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """The length of turned unit vectors against the declared factor."""
-    declared = subject.declared
-    assert declared is not None  # else it is not asked
-    wanted = declared.length
-    if wanted is None:
-        wanted = 1.0
-        if declared.scaling == "yarn" and declared.factor > 1:
-            wanted = 0.1 * math.log(declared.factor) + 1
-    last = None
-    for call in dict.fromkeys((subject.turn, subject.turn_key)):
-        with evaluating(subject):
-            found = seen(subject, draw, furthest=300, call=call)
-        last = _length_of(subject, found, wanted)
-        if last.witness is not None or last.skipped:
-            return last
-    assert last is not None
-    return last
+def _built_with(
+    subject: Rotary, draw: Draw, before: Read, name: str, value: float, known: bool
+) -> Built | None:
+    """What is to be said of code built with one value; None where it cannot be built so."""
+    other, declared = fresh(subject, **{name: value}), declared_of(subject)
+    if other is None:
+        return None
+    with evaluating(other):
+        found = turns_of(other, draw)
+        after = read(found, other, declared.layout)
+    if after is None:
+        return Built(undecided(UNREAD))
+    if len(before.omega) == len(after.omega) and bool(
+        ((after.omega - before.omega).abs() <= after.radius + before.radius).all()
+    ):
+        pair = len(after.omega) - 1
+        at = {"argument": name, "value": value, "declared": getattr(subject.declared, name, None)}
+        return Built(broken(
+            f"built with {name} {value:g} it has the same frequencies as before",
+            Seen(at, (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
+                 ("before, which should differ", float(before.omega[pair])), 0.0,
+                 float(after.radius[pair] + before.radius[pair])), D=subject.width,
+        ), same=True)  # fmt: skip
+    words = f"{name} {value:g}"
+    if declared.frequencies is not None or not known:
+        return Built(held(words))
+    wanted = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
+    seen = compare_ladder(other, wanted, found)
+    # Exponents 2i/D may be counted over the whole head where a part of it turns, and over an odd
+    # width of which one channel more turns: base^(−2i/D) is (base^c)^(−2i/turning), c = turning/D.
+    turning = 2 * len(after.omega)
+    if seen.witness is not None and name == "base" and declared.base is None:
+        for over in {other.width, turning - 1} - {turning}:
+            spread = replace(wanted, base=value ** (turning / over))
+            one = compare_ladder(other, spread, found)
+            if one.witness is None and not one.doubtful:
+                return Built(held(words), compared=True)
+    if seen.witness is None:
+        return Built(held(words), compared=not seen.doubtful)
+    return Built(replace(seen, why=f"built with {words}: {seen.why}"), compared=True)
 
 
-def _length_of(subject: Rotary, found: Matrices, wanted: float) -> Outcome:
-    """The lengths that were seen against the one that is wanted."""
-    channels = list(found.moving) or list(range(subject.width))
-    lengths = found.matrix[:, channels].norm(dim=-1)
-    if found.low:
-        return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
-    allowed = 2 * found.rounding.turning * wanted
-    off = (lengths - wanted).abs().nan_to_num(nan=math.inf)
-    if not float(off.max()) <= allowed:
-        row, i = divmod(int((~(off <= allowed)).flatten().nonzero()[0]), len(channels))
-        at = int(found.positions[row])
+@probe("odd-widths", "rotary")
+def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
+    """Code of an odd width, its own or one it is built with, on unit vectors."""
+    code, said = subject, declared_of(subject).width or 0
+    width = subject.width if subject.width % 2 else said if said % 2 else 5
+    try:
+        if not subject.width % 2 and not said % 2:
+            made = fresh(subject, width=width)
+            if made is None or made.width != width:
+                return not_asked("its width is even, and it cannot be built with another")
+            code = made
+    except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
+        return held(f"width {width} is refused: {_refusal(error)}")
+    last, D = width - 1, code.width
+    with evaluating(code):
+        x = torch.zeros(1, code.heads, 2, D, dtype=draw.dtype, device=draw.device)
+        x[..., last] = 1
+        ids = tensor_of(code, [point(code, code.first + p) for p in (0, 3)], draw)[None]
+        try:
+            result = code.turn(x, ids).detach().to("cpu", torch.float64)
+        except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
+            return held(f"width {width} is refused at the call: {_refusal(error)}")
+    vector, back = unit_words(last, D), result.shape[-1]
+    if result.shape != x.shape:
         return broken(
-            f"vectors become {float(lengths[row, i]):.6g} times as long; {wanted:.6g} is declared",
-            Seen(
-                {
-                    "vector": unit_words(channels[i], subject.width),
-                    "at": at,
-                    "declared": float(f"{wanted:.7g}"),
-                },
-                ("its length, turned", float(lengths[row, i])),
-                ("declared", wanted),
-                float(off[row, i]),
-                allowed,
-            ),
-            D=subject.width,
-        )
-    return held(f"turned vectors are {wanted:.6g} times as long", float(off.max()), allowed,
-                D=subject.width)  # fmt: skip
+            f"width {width} is accepted, and {back} channels come back",
+            Seen({"width": width, "vector": vector, "at": [0, 3]},
+                 ("channels that come back", back), ("channels given", D), float(abs(back - D))),
+            D=D,
+        )  # fmt: skip
+    return compared(
+        result[0], x[0].cpu().double(), 0.0,
+        lambda _, t, j: (f"width {width} is accepted, and its last channel does not pass through",
+                         {"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
+                         f"channel {j} of the result"),
+        f"of width {width} the last channel passes through", there="the same channel of the vector",
+        D=D,
+    )  # fmt: skip
+
+
+def _refusal(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

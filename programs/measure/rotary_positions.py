@@ -1,18 +1,38 @@
-"""Probes of what rotary code does with positions: sees them, on every axis, on grids."""
+"""What rotary code does with positions: sees them on every axis, on grids, far away, when cast."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import contextlib
+import math
+from collections.abc import Iterable, Iterator
 
-from ..calling import evaluating, plain
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from ...numeric.rotary_precision.extraction import wrapped
+from ..calling import evaluating, fresh, plain
 from ..draw import Draw
 from ..finding import Seen
-from ..rotary_matrices import matrices, moved, point, reach_of, rotate_at, rounding_for, told
+from ..rotary_matrices import (
+    fastest,
+    matrices,
+    moved,
+    point,
+    reach_of,
+    rotate_at,
+    rounding_for,
+    told,
+)
 from ..subjects import Rotary
-from .base import Outcome, broken, held, not_asked, probe, undecided
+from ..tolerance import ladder_error, rounding_of
+from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .rotary_reading import UNREAD, Read, read, turns_of
 
-__all__: list[str] = []
+SHORT = (torch.bfloat16, torch.float16)
+GONE = 1e-30  # a turned unit vector shorter than this has no direction in float32
+NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
+GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
 
 @probe("sees-positions", "rotary")
@@ -25,15 +45,16 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if len(points) < 2:
             return not_asked(f"it has one position alone; {reach.why}")
         x = (4 * draw.normal(1, 1, subject.width, salt=7)).round().clamp(-9, 9) + 0.5
-        ways: list[tuple[str, list[Tensor]]] = []
+        ways = {}
         for name, call in {"query": subject.turn, "key": subject.turn_key}.items():
-            single = [rotate_at(subject, call, x, [p], draw)[0, 0, 0] for p in points]
-            row = rotate_at(subject, call, x.repeat(1, len(points), 1), points, draw)[0, 0]
-            ways += [(f"one {name} by itself", single), (f"one {name} in every token", list(row))]
-    least, bound = float("inf"), 0.0
-    for words, results in ways:
-        size = max(float(r.norm().nan_to_num()) for r in results)
-        bound = 2 * rounding.turning * size
+            ways[f"one {name} by itself"] = [
+                rotate_at(subject, call, x, [p], draw)[0, 0, 0] for p in points
+            ]
+            row = rotate_at(subject, call, x.repeat(1, len(points), 1), points, draw)
+            ways[f"one {name} in every token"] = list(row[0, 0])
+    least = math.inf
+    for words, results in ways.items():
+        bound = 2 * rounding.turning * max(float(r.norm().nan_to_num()) for r in results)
         apart = max(float((r - results[0]).norm()) for r in results[1:])
         if not all(bool(r.isfinite().all()) for r in results):
             return undecided(f"{words} gives numbers that are none")
@@ -46,9 +67,9 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
                      (f"at {told(points[1])}, which should differ", plain(results[1])), 0.0, bound),
                 B=1, H=subject.heads, T=1 if "itself" in words else len(points), D=subject.width,
             )  # fmt: skip
-        least = min(least, apart)
         if apart <= bound:
             return undecided(f"{words} hardly changes with its position", apart, bound)
+        least = min(least, apart)
     return held("one vector differs at several positions, by itself and in every token of a row, "
                 f"by {least:.2g} at least", D=subject.width)  # fmt: skip
 
@@ -56,17 +77,14 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
     """One coordinate changed, the others kept."""
-    least, bound = float("inf"), 2 * rounding_for(subject, draw).turning
+    least, bound = math.inf, 2 * rounding_for(subject, draw).turning
     with evaluating(subject):
         reach = reach_of(subject, draw)
-        starts = [point(subject, reach.low), point(subject, reach.low + 2)]
-        for start in starts:
+        for place in (0, 2):
+            start = point(subject, reach.low + place)
             for axis in range(subject.axes):
-                ways = [
-                    moved(start, by, axis)
-                    for by in (1, 4, 29, 1900)
-                    if reach.has(reach.low + 2 + by)
-                ]
+                ways = [moved(start, by, axis) for by in (1, 4, 29, 1900)
+                        if reach.has(reach.low + 2 + by)]  # fmt: skip
                 found = matrices(subject, subject.turn, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
                 if apart == 0.0:
@@ -87,58 +105,50 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                 axes=subject.axes)  # fmt: skip
 
 
-GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
-
-
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """The change of the coordinates from each place to its right and lower neighbour."""
     assert subject.grid is not None  # else it is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:
-        made = subject.grid(rows, columns).detach().to("cpu", torch.float64)
-        size = {"rows": rows, "columns": columns}
+        raw, size = subject.grid(rows, columns), {"rows": rows, "columns": columns}
+        made = raw.detach().to("cpu", torch.float64)
         if made.shape[0] != rows * columns or made.dim() != 2:
             return undecided(f"grid({rows}, {columns}) gave {tuple(made.shape)}; "
                              f"({rows * columns}, coordinates) was wanted")  # fmt: skip
-        grid = made.reshape(rows, columns, -1)
-        exact = not subject.grid(rows, columns).is_floating_point()
-        unit = float(torch.finfo(torch.float32).eps)
-        bound = 0.0 if exact else 4 * unit * float(made.abs().max())
+        grid, where = made.reshape(rows, columns, -1), f"on a grid of {rows} rows and {columns} "
+        unit = torch.finfo(torch.float32).eps * raw.is_floating_point()
+        bound = 4 * unit * float(made.abs().max())
+        right, down = grid[:, 1:] - grid[:, :-1], grid[1:] - grid[:-1]
         seen = {}
-        for words, steps, axis in (("right", grid[:, 1:] - grid[:, :-1], 1),
-                                   ("down", grid[1:] - grid[:-1], 0)):  # fmt: skip
+        for words, steps, to in (("right", right, (0, 1)), ("down", down, (1, 0))):
             if not steps.numel():
                 continue
             seen[words] = steps[0, 0]
             off = (steps - steps[0, 0]).abs().amax(-1)
-            worst = max(worst, float(off.max()))
-            if not float(off.max()) <= bound:
-                r, c = (int(i) for i in (~(off <= bound)).nonzero()[0])
-                to = (r, c + 1) if axis else (r + 1, c)
+            worst, nothing = max(worst, float(off.max())), float(steps[0, 0].abs().max()) <= bound
+            uneven = (~(off <= bound)).nonzero().tolist()
+            if not uneven and not nothing:
+                continue
+            r, c = uneven[0] if uneven else (0, 0)
+            after = (r + to[0], c + to[1])
+            at = {**size, "place": [r, c], "next": list(after)}
+            if uneven:
                 return broken(
-                    f"on a grid of {rows} rows and {columns} columns a step {words} is not the "
-                    "same everywhere",
-                    Seen({**size, "place": [r, c], "its coordinates": plain(grid[r, c]),
-                          "next": list(to), "next coordinates": plain(grid[to])},
+                    f"{where}columns a step {words} is not the same everywhere",
+                    Seen(at | {"its coordinates": plain(grid[r, c]),
+                               "next coordinates": plain(grid[after])},
                          (f"step {words} from {[r, c]}", plain(steps[r, c])),
-                         (f"step {words} from [0, 0]", plain(steps[0, 0])),
-                         float(off[r, c]), bound),
+                         (f"step {words} from [0, 0]", plain(steps[0, 0])), float(off[r, c]),
+                         bound),
                     **size,
                 )  # fmt: skip
-            if float(steps[0, 0].abs().max()) <= bound:
-                to = (0, 1) if axis else (1, 0)
-                return broken(
-                    f"on a grid of {rows} rows and {columns} columns no step {words} is seen",
-                    Seen(
-                        {**size, "place": [0, 0], "next": list(to)},
-                        ("coordinates of [0, 0]", plain(grid[0, 0])),
-                        (f"coordinates of {list(to)}, which should differ", plain(grid[to])),
-                        0.0,
-                        bound,
-                    ),
-                    **size,
-                )
+            return broken(
+                f"{where}columns no step {words} is seen",
+                Seen(at, ("coordinates of [0, 0]", plain(grid[0, 0])),
+                     (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
+                     0.0, bound), **size,
+            )  # fmt: skip
         if len(seen) == 2 and torch.equal(seen["right"], seen["down"]):
             return broken(
                 "a step right changes the coordinates as a step down does",
@@ -146,3 +156,232 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
                      0.0, bound), **size,
             )  # fmt: skip
     return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
+
+
+def draws_of(draw: Draw) -> list[Draw]:
+    """The draw, and the same in short dtypes: code may take the dtype of the data for positions."""
+    return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """The name of a dtype as people write it."""
+    return str(dtype).removeprefix("torch.")
+
+
+@probe("neighbours-differ", "rotary")
+def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
+    """Unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
+    tried: list[str] = []
+    least, last = math.inf, 0
+    with evaluating(subject):
+        for one in draws_of(draw):
+            try:
+                found = _neighbours(subject, one)
+            except Exception:
+                if one is draw:
+                    raise
+                continue  # code need not take every dtype
+            if found.doubtful and one is not draw:
+                continue  # one step is hidden by the rounding of that dtype
+            if found.skipped or found.witness is not None or found.doubtful:
+                return found
+            tried.append(name_of(one.dtype))
+            if one is draw:
+                least, last = found.error or 0.0, dict(found.sizes or {}).get("last", 0)
+    return held(f"neighbours up to {last} differ by {least:.2g} at least, on data in "
+                f"{', '.join(tried)}", D=subject.width, last=last)  # fmt: skip
+
+
+def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
+    reach, rounding = reach_of(subject, draw), rounding_of(draw.dtype)
+    omega = fastest(subject, draw)
+    places = [reach.low + p for p in NEIGHBOURS if reach.has(reach.low + p + 1)]
+    if not places:
+        return not_asked(f"it has one position alone; {reach.why}")
+    least, allowed, n = math.inf, 2 * rounding.turning, len(places)
+    for axis in (None, *(range(subject.axes) if subject.axes > 1 else ())):
+        at = [point(subject, p) for p in places]
+        after = [moved(p, 1, axis) for p in at]
+        both = matrices(subject, subject.turn, [*at, *after], draw)
+        # Lengths may fall with the position, to nothing in the end: then there is no angle.
+        length = both.norm(dim=-1, keepdim=True)
+        gone = (length < GONE).flatten(1).any(1)
+        both = both / torch.where(length < GONE, 1.0, length)
+        steps = (both[n:] - both[:n]).norm(dim=-1).flatten(1).amax(1)
+        known = ~(gone[n:] | gone[:n])
+        if not bool(known[0]):
+            return undecided(f"vectors turned at {places[0]} are 0")
+        default = float(steps[0])
+        for i in known.nonzero().flatten().tolist():
+            p, step = places[i], float(steps[i])
+            drift = 2 * rounding.angle_unit * 3 * omega * p
+            if step > allowed or default <= 2 * (allowed + drift):
+                continue
+            channel = int((both[0, 0] - both[n, 0]).norm(dim=-1).argmax())
+            name = name_of(draw.dtype)
+            on = "" if axis is None else f" on axis {axis}"
+            return broken(
+                f"positions {p} and {p + 1} give the same angles{on}, on data in {name}",
+                Seen({"vector": f"unit vector of channel {channel} of {subject.width}",
+                      "at": told(at[i]), "and at": told(after[i]), "dtype": name},
+                     (f"distance of the turned vectors at {p} and {p + 1}", step),
+                     (f"at {places[0]} and {places[0] + 1}", default), abs(default - step),
+                     allowed),
+                D=subject.width, T=2,
+            )  # fmt: skip
+        # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
+        if default > allowed or axis is None:
+            least = min(least, float(steps[known].min()))
+    if least <= allowed:
+        return undecided("one step is less than rounding hides", least, allowed)
+    return held("", least, allowed, last=places[-1] + 1)
+
+
+@probe("angles-are-exact", "rotary")
+def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
+    """Angles at positions up to 65536 against position times the code's own frequency."""
+    tried: list[str] = []
+    worst, bound, last = 0.0, 0.0, 0
+    with evaluating(subject):
+        for one in draws_of(draw):
+            try:
+                found = turns_of(subject, one)
+                made = read(found, subject)
+            except Exception:
+                if one is draw:
+                    raise
+                continue
+            if made is None or made.away > 4 * found.rounding.turning:
+                if one is draw:
+                    return undecided(
+                        "the pairs of channels could not be told, so no angle was read"
+                    )
+                continue
+            positions, angles = made.blocks.positions, made.blocks.angles
+            miss, name = inconsistent(made), name_of(one.dtype)
+            if miss is not None:
+                row, pair, here, there, allowed = miss
+                place = int(positions[row])
+                at, off = place + found.low, abs(math.remainder(here - there, math.tau))
+                return broken(
+                    f"the angle of pair {pair} at position {at} is off by {off:.3g}, on data in "
+                    f"{name}",
+                    Seen({"pair": pair, "at": at, "dtype": name,
+                          "channels": [int(c[pair]) for c in made.pair]},
+                         (f"angle by which it turns at {at}", here),
+                         (f"{place} times its frequency, read at lower positions", there), off,
+                         allowed),
+                    D=subject.width,
+                )  # fmt: skip
+            tried.append(name)
+            if one is draw:
+                ratio = wrapped(angles - positions.double()[:, None] * made.omega).abs() / made.off
+                at_worst = int(ratio.argmax())
+                bound = float(made.off.flatten()[at_worst])
+                worst, last = float(ratio.flatten()[at_worst]) * bound, found.last
+    return held(f"angles up to position {last} are its frequencies times the position, as exact "
+                f"as in float32, on data in {', '.join(tried)}", worst, bound,
+                D=subject.width)  # fmt: skip
+
+
+def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
+    """The first angle that no frequency allows which the angles before allow.
+
+    A pair is followed from position 1: its frequency is within an interval, which every angle
+    that is known to a whole turn makes smaller.  Row, pair, angle, angle expected, allowed.
+    """
+    positions = made.blocks.positions.tolist()
+    start = positions.index(1)
+    omega, radius = made.blocks.angles[start].clone(), made.off[start].clone()
+    for row in range(start, len(positions)):
+        p = positions[row]
+        angle, off = made.blocks.angles[row], made.off[row]
+        if not bool(angle.isfinite().all()):
+            pair = int((~angle.isfinite()).nonzero()[0])
+            return row, pair, float(angle[pair]), float(omega[pair]) * p, float(off[pair])
+        apart = wrapped(angle - omega * p)
+        allowed = off + radius * p
+        over = (apart.abs() > allowed) & (allowed < math.pi)
+        if bool(over.any()):
+            pair = int((apart.abs() / allowed * over).argmax())
+            there = math.remainder(float(omega[pair]) * p, math.tau)
+            return row, pair, float(angle[pair]), there, float(allowed[pair])
+        # Angles within their radius narrow the interval; the ends are kept apart for that.
+        low = torch.maximum(omega - radius, omega + (apart - off) / p)
+        high = torch.minimum(omega + radius, omega + (apart + off) / p)
+        known = allowed < math.pi
+        omega = torch.where(known, (low + high) / 2, omega)
+        radius = torch.where(known, (high - low) / 2, radius)
+    return None
+
+
+@contextlib.contextmanager
+def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    modules = list(modules)
+    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
+    weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
+    buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
+    try:
+        for module in modules:
+            module.to(dtype)
+        yield
+    finally:
+        for parameter, data in weights:
+            parameter.data = data
+        for part, before in buffers:
+            for name, data in before.items():
+                setattr(part, name, data)
+
+
+def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
+    """Its module, and those that run in a call of it: one may be built of the width it is given."""
+    found = dict.fromkeys([code.module] if code.module is not None else [])
+    with register_module_forward_pre_hook(lambda module, _: found.setdefault(module)):
+        matrices(code, code.turn, [point(code, code.first)], draw)
+    return list(found)
+
+
+@probe("survives-casting", "rotary")
+def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
+    """Frequencies read before, and after the module is cast to bfloat16 and to float16."""
+    code = fresh(subject)
+    if code is None or code.module is None:
+        code = subject
+    if code.module is None:
+        return not_asked("it is a function: there is no module to cast")
+    tried: dict[str, Outcome] = {}
+    with evaluating(code):
+        before = read(turns_of(code, draw), code)
+        if before is None:
+            return undecided(UNREAD)
+        modules = at_work(code, draw)
+        if not bool((before.omega != 0).any()):
+            return undecided("no frequency was read: no pair of channels turns with the position")
+        for dtype in SHORT:
+            name = name_of(dtype)
+            with cast(modules, dtype):
+                try:
+                    found = turns_of(code, draw.cast(dtype))
+                except Exception as error:  # noqa: BLE001 (code need not take every dtype)
+                    text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                    if dtype == SHORT[-1] and not tried:
+                        return undecided(f"after a cast the code raised {text}")
+                    continue
+                after = read(found, code)
+            if after is None or len(after.omega) != len(before.omega):
+                return undecided(f"after a cast to {name} no frequency could be read")
+            slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
+            tried[name] = compared(
+                after.omega, before.omega, after.radius + before.radius + slack,
+                lambda pair, after=after, name=name: (
+                    f"after a cast of the module to {name} pair {pair} has another frequency",
+                    {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
+                    "frequency after the cast",
+                ), "", there="frequency before", D=subject.width,
+            )  # fmt: skip
+            if tried[name].witness is not None:
+                return tried[name]
+    worst = max(tried.values(), key=lambda one: one.error or 0.0)
+    return held(f"the frequencies are what they were after a cast to {' and to '.join(tried)}",
+                worst.error, worst.bound, D=subject.width)  # fmt: skip

@@ -1,4 +1,7 @@
-"""Layout, length and frequencies of rotary code, read off its matrices; declared ladders."""
+"""One reading of rotary code: what it does to unit vectors, by pairs, and the declared ladders.
+
+Laws of what is declared, of precision and of arguments hold this reading against another.
+"""
 
 from __future__ import annotations
 
@@ -9,76 +12,91 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import (
-    Turned,
-    frequencies_of,
-    pairs_in,
-    places,
-    turned_units,
-)
+from ...numeric.rotary_precision.extraction import Turned, frequencies_of, pairs_in, places
 from ..declared import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
+from ..identify.rotations import Blocks, Images
 from ..rotary_matrices import matrices, order_of, point, reach_of, speeds
 from ..subjects import Rotary
 from ..tolerance import Rounding, rounding_of
 
-__all__ = ["Matrices", "Read", "block_of", "ladders_of", "leak", "pairings", "read", "seen"]
-
 FURTHEST = 1 << 16
 EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes of positions and angles lose most
+UNREAD = "the pairs of channels could not be told, so no frequency was read"
+Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
 
 
 @dataclass(frozen=True)
-class Matrices:
-    """Matrices at positions counted from the first one, (n, D, D), of the first head.
+class Turns:
+    """What the first head does to unit vectors, at positions counted from the first one.
 
     ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
-    many times longer they become.  ``low``: the first position; ``why`` no further ones.
-    ``reordered``: channels came back in another order, the same at every position, and are here in
-    the order in which they went in.  ``speeds``: by how much each channel turns with a position,
-    at least: (D,).
+    many times longer they become.  ``low``: the first position.  ``reordered``: channels came back
+    in another order, the same at every position, and are here in the order in which they went in.
+    ``speeds``: by how much each channel turns with a position, at least: (D,).
     """
 
-    matrix: Tensor
-    positions: Tensor
+    images: Images
     moving: tuple[int, ...]
     length: float
     low: int
     rounding: Rounding
-    why: str
     speeds: Tensor
-    reordered: bool = False
+    reordered: bool
+
+    @property
+    def allowed(self) -> float:
+        """What rounding leaves of an entry that should be 0."""
+        return 2 * self.rounding.turning * max(1.0, self.length)
+
+    @property
+    def last(self) -> int:
+        """The last position that was asked."""
+        return int(self.images.positions[-1]) + self.low
+
+    def block(self, subject: Rotary) -> tuple[int, int]:
+        """The first channel that turns, and how many do, as declared or as seen: an even number."""
+        declared = subject.declared.width if subject.declared is not None else None
+        width = declared or len(self.moving)
+        width = min(width - width % 2, subject.width - subject.width % 2)
+        start = self.moving[0] if self.moving else 0
+        return min(start, subject.width - width), width
+
+    def outside(self, pair: Pair) -> Tensor:
+        """How much of each unit vector is outside its pair, where all is finite: (n, D, D)."""
+        at = self.images.finite().at
+        inside = torch.eye(at.shape[-1], dtype=torch.bool)
+        inside[pair[0], pair[1]] = inside[pair[1], pair[0]] = True
+        return at.abs().masked_fill(inside, 0.0)
 
 
 @dataclass(frozen=True)
 class Read:
-    """What pairs of channels turn by: ``turned`` with angles, ``omega`` ± ``radius``: (B,).
+    """The angles of each ``pair`` of channels, each known to ``off``: (n, B), and ω ± ``radius``.
 
-    ``off``: how far each angle may be off by rounding, (n, B).  ``pair``: the channels of each
-    pair, (B,) twice.  ``away``: how far the pairs are from being turned at all.
+    ``away``: how far the pairs are from being turned at all.
     """
 
-    turned: Turned
+    blocks: Blocks
     omega: Tensor
     radius: Tensor
     off: Tensor
-    pair: tuple[Tensor, Tensor]
+    pair: Pair
     away: float
     layout: str
 
 
-def seen(
+def turns_of(
     subject: Rotary, draw: Draw, *, angles: torch.dtype = torch.float32,
     call: Callable[[Tensor, Tensor], Tensor] | None = None, furthest: int = FURTHEST,
-) -> Matrices:  # fmt: skip
+) -> Turns:  # fmt: skip
     """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
-    call = call or subject.turn
     reach = reach_of(subject, draw)
     furthest = min(reach.high - reach.low, furthest)
     found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
     at = [point(subject, reach.low + p) for p in found]
-    matrix = matrices(subject, call, at, draw)[:, 0]
+    matrix = matrices(subject, call or subject.turn, at, draw)[:, 0]
     order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).turning)
     matrix = matrix if order is None else matrix[..., order]
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
@@ -87,110 +105,64 @@ def seen(
     rounding = rounding_of(draw.dtype, angles)
     if reach.low != 0:  # angles are counted from the first position
         matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
-        for i in range(subject.width):
-            if i not in moving:
-                matrix[:, i], matrix[:, :, i] = 0, 0
-                matrix[:, i, i] = 1
+        matrix[:, stays], matrix[:, :, stays] = 0, 0
+        matrix[:, stays, stays] = 1
         length = 1.0
         rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
-    return Matrices(matrix, torch.tensor(found), moving, length, reach.low, rounding, reach.why,
-                    speeds(subject, draw), order is not None)  # fmt: skip
+    return Turns(Images(torch.tensor(found), matrix, 0.0), moving, length, reach.low, rounding,
+                 speeds(subject, draw), order is not None)  # fmt: skip
 
 
-def pairings(width: int, start: int, axes: int) -> dict[str, list[tuple[Tensor, Tensor]]]:
+def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     """The channels of each pair in each layout, from ``start`` on: ways of the same name.
 
     Code of several axes may give each a block of its own, and halve that.
     """
-    pairs = width // 2
-    made = {
-        "interleaved": [pairs_in("interleaved", pairs)],
-        "half": [pairs_in("half", pairs)],
-    }
+    made = {name: [pairs_in(name, width // 2)] for name in ("interleaved", "half")}
     if axes > 1 and width % (2 * axes) == 0:
         block = width // axes
-        a, b = pairs_in("half", block // 2)
-        made["half"].append((
-            torch.cat([a + block * i for i in range(axes)]),
-            torch.cat([b + block * i for i in range(axes)]),
-        ))  # fmt: skip
+        made["half"].append(tuple(
+            torch.cat([one + block * i for i in range(axes)])
+            for one in pairs_in("half", block // 2)
+        ))  # type: ignore[arg-type]  # fmt: skip
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 
-def leak(matrix: Tensor, pair: tuple[Tensor, Tensor]) -> Tensor:
-    """How much of each turned unit vector is outside its pair: (n, D, D) -> (n, D, D), masked."""
-    inside = torch.eye(matrix.shape[-1], dtype=torch.bool)
-    inside[pair[0], pair[1]] = inside[pair[1], pair[0]] = True
-    return matrix.abs().masked_fill(inside, 0.0)
-
-
-def block_of(found: Matrices, subject: Rotary) -> tuple[int, int]:
-    """The first channel that turns, and how many do, as declared or as seen: an even number."""
-    declared = subject.declared.width if subject.declared is not None else None
-    width = declared or len(found.moving)
-    width = min(width - width % 2, subject.width - subject.width % 2)
-    start = found.moving[0] if found.moving else 0
-    return min(start, subject.width - width), width
-
-
-def read(found: Matrices, subject: Rotary, layout: str | None = None) -> Read | None:
+def read(found: Turns, subject: Rotary, layout: str | None = None) -> Read | None:
     """Angles and frequencies of the layout that fits, the asked one first; None if none does."""
-    start, width = block_of(found, subject)
-    if not found.moving or width < 2:
+    start, width = found.block(subject)
+    finite = found.images.finite()
+    if not found.moving or width < 2 or 1 not in finite.positions.tolist():
         return None
     ways = pairings(width, start, subject.axes)
-    order = sorted(ways, key=lambda name: name != layout)
-    # What overflows at large positions is the subject of other laws.
-    rows = found.matrix.isfinite().flatten(1).all(1)
-    allowed = 2 * found.rounding.turning * max(1.0, found.length)
-    for name in order:
+    for name in sorted(ways, key=lambda name: name != layout):
         for pair in ways[name]:
-            if bool(rows[1:2].all()) and float(leak(found.matrix[rows], pair).max()) <= allowed:
+            if float(found.outside(pair).max()) <= found.allowed:
                 return _read(found, pair, name)
-    mixed = partners(found, allowed) if bool(rows[1:2].all()) else None
-    if mixed is None or not float(leak(found.matrix[rows], mixed).max()) <= allowed:
+    mixed = finite.partners(found.allowed)  # so the pairs of a head are found of which some turn
+    if any(len(mixed[i]) != 1 for i in found.moving):
         return None
-    gaps = {int(b - a) for a, b in zip(*mixed, strict=True)}
-    return _read(found, mixed, "half" if gaps == {subject.width // 2} else "as seen")
-
-
-def partners(found: Matrices, allowed: float) -> tuple[Tensor, Tensor] | None:
-    """The pairs in which channels are mixed, where each is mixed with one other; else None.
-
-    So the pairs of a half-split head are found of which only some turn.
-    """
-    size = found.matrix.nan_to_num().abs().amax(0)
-    size.fill_diagonal_(0.0)
-    mixed = torch.maximum(size, size.T) > allowed
-    if not found.moving or bool((mixed.sum(-1)[list(found.moving)] != 1).any()):
+    both = [(i, min(p)) for i, p in enumerate(mixed) if p and i < min(p)]
+    if 2 * len(both) != len(found.moving):
         return None
-    first, second = mixed.triu(1).nonzero().unbind(-1)
-    return (first, second) if 2 * len(first) == len(found.moving) else None
+    halves = {j - i for i, j in both} == {subject.width // 2}
+    first, second = torch.tensor(both).unbind(-1)
+    return _read(found, (first, second), "half" if halves else "as seen")
 
 
-def _read(found: Matrices, pair: tuple[Tensor, Tensor], layout: str) -> Read:
-    channels = torch.stack(pair, -1).flatten()
-    block = found.matrix[:, channels][:, :, channels]
-    width = len(channels)
-
-    def turn(units: Tensor, positions: Tensor) -> Tensor:
-        rows = torch.searchsorted(found.positions, positions[::width].contiguous())
-        return (units.reshape(-1, width, width) @ block[rows]).reshape(-1, width)
-
-    turned = turned_units(
-        turn, found.positions, width // 2, "interleaved", dtype=torch.float64,
-        scale=found.length or 1.0,
-    )  # fmt: skip
-    eta = math.asin(min(1.0, found.rounding.turning))
-    row = int((found.positions == 1).nonzero()[0])
+def _read(found: Turns, pair: Pair, layout: str) -> Read:
+    blocks = found.images.blocks(list(zip(*(one.tolist() for one in pair), strict=True)))
+    angles, rounding = blocks.angles, found.rounding
+    eta = math.asin(min(1.0, rounding.turning))
     # an angle at 1 is known up to whole turns
-    upper = torch.maximum(turned.angles[row].abs() + eta, found.speeds[pair[0]])
-    off = found.rounding.angle(found.positions.double()[:, None], upper) + eta
-    rows = turned.angles.isfinite().all(1)
-    known = Turned(turned.positions[rows], turned.angles[rows], turned.away[rows],
-                   turned.rest[rows], "interleaved")  # fmt: skip
+    upper = torch.maximum(
+        angles[blocks.positions.tolist().index(1)].abs() + eta, found.speeds[pair[0]]
+    )
+    off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
+    rows = angles.isfinite().all(1)
+    known = Turned(blocks.positions[rows], angles[rows], angles[rows], blocks.positions, "")
     omega, radius = frequencies_of(known, off[rows])
-    return Read(turned, omega, radius, off, pair, float(known.away.max()), layout)
+    return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
 
 
 def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:
@@ -212,26 +184,19 @@ def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Ten
 
 def _scaled(declared: DeclaredRotary, width: int, name: str) -> dict[str, Tensor]:
     pairs, base = width // 2, float(declared.base or 1.0)
-    over = width / 2  # an odd width counts as declared
-    plain = scalings.ladder(base, pairs, over=over)
-    factor = declared.factor
+    plain = scalings.ladder(base, pairs, over=width / 2)  # an odd width counts as declared
+    factor, original = declared.factor, declared.original
     match declared.scaling:
-        case "":
-            return {name: plain}
         case "linear":
             return {name: plain / factor}
-        case "ntk":
-            if pairs < 2:
-                return {name: plain}
+        case "ntk" if pairs > 1:
             return {name: scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)}
         case "llama3":
-            low, high = declared.low, declared.high
-            return {name: scalings.by_parts(plain, factor, declared.original, low, high)}
-        case _:
-            made = {}
-            for words, whole in (("", True), (", ends of the ramp not rounded", False)):
-                low, high = scalings.ramp_of(
-                    base, pairs, declared.original, declared.fast, declared.slow, whole=whole
-                )
-                made[name + words] = scalings.yarn(plain, factor, low, high)
-            return made
+            return {name: scalings.by_parts(plain, factor, original, declared.low, declared.high)}
+        case "yarn":
+            ramps = {words: scalings.ramp_of(base, pairs, original, declared.fast, declared.slow,
+                                             whole=not words)
+                     for words in ("", ", ends of the ramp not rounded")}  # fmt: skip
+            return {name + words: scalings.yarn(plain, factor, *ends)
+                    for words, ends in ramps.items()}  # fmt: skip
+    return {name: plain}

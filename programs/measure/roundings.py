@@ -27,8 +27,6 @@ from ..rotary_matrices import fastest, rounding_for
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
 
-__all__ = ["FedInPieces", "Roundings", "exact"]
-
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
 READ = ("shown", "weighs", "reached", "pulled")  # what is read off code beside its results

@@ -6,9 +6,8 @@ draw.  Whatever a look changed about the module is put back: formats, attributes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -18,15 +17,11 @@ from torch import Tensor
 from ..arranging import arranged
 from ..declared import DeclaredAttention
 from ..draw import Draw
-from ..finding import Seen
-from ..response import Allowed, Unsteady, allowance, gap
-from ..subjects import Attention, Layer
-from .base import Look, Outcome, broken, held, undecided
-
-__all__ = ["LOW", "Scene", "in_formats"]
+from ..response import Allowed, Unsteady, allowance
+from ..subjects import Attention, Layer, Subject
+from .base import Look, Outcome, undecided
 
 LOW = (torch.float16, torch.bfloat16)
-SMALL = 48  # numbers of a tensor that a witness still shows whole
 
 
 @dataclass(frozen=True)
@@ -54,64 +49,17 @@ class Scene:
         """Whether the format of this look rounds small influences away."""
         return self.draw.dtype in LOW
 
+    def given(self, rows: int, tokens: int, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Normal queries, keys and values of the heads that the code has, or is said to have."""
+        one: Attention = self.subject
+        groups, width = self.declared.groups or one.groups, one.width or 5
+        q, k, v = (self.draw.normal(rows, h, tokens, width, salt=salt + n)
+                   for n, h in enumerate((one.heads, groups, groups), 1))  # fmt: skip
+        return q, k, v
+
     def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
         """The result of a call, and what rounding allows there."""
         return allowance(call, *inputs, draw=self.draw, floor=self.floor)
-
-    def differs(
-        self, why: str, here: tuple[str, Tensor], there: tuple[str, Tensor], allowed: float,
-        said: str = "", /, **inputs: Any,
-    ) -> Outcome:
-        """Held, and ``why``, or broken: two results that should agree, each a noun in words.
-
-        ``said`` is the sentence where they do not, if their difference does not tell it.
-        """
-        apart = gap(here[1], there[1])
-        sizes = {k: v for k, v in inputs.items() if len(k) == 1 and isinstance(v, int)}
-        if apart <= allowed:
-            return held(why, apart, allowed, **sizes)
-        place = _worst(here[1], there[1])
-        shown = {name: told(value) for name, value in inputs.items()}
-        shown |= {"seed": self.draw.seed, "format": str(self.draw.dtype).removeprefix("torch.")}
-        values: list[tuple[str, Any]] = []
-        for words, value in (here, there):
-            if place is not None:
-                values.append((f"{words} at {list(place)}", float(value[place])))
-            else:
-                values.append((f"the shape of {words}", list(value.shape)))
-        said = said or _apart(here, there, apart, allowed)
-        return broken(said, Seen(shown, values[0], values[1], apart, allowed), **sizes)
-
-
-def _apart(
-    here: tuple[str, Tensor], there: tuple[str, Tensor], apart: float, allowed: float
-) -> str:
-    """That two results differ, as a sentence."""
-    if math.isfinite(apart):
-        explained = f", and rounding explains {allowed:.2g}" if allowed else ""
-        return f"{here[0]} and {there[0]} differ by {apart:.3g}{explained}"
-    if here[1].shape != there[1].shape:
-        shapes = " and ".join(str(list(one[1].shape)) for one in (here, there))
-        return f"{here[0]} and {there[0]} have the shapes {shapes}"
-    bad, other = (here, there) if not bool(here[1].isfinite().all()) else (there, here)
-    kind = "NaN" if bool(bad[1].isnan().any()) else "infinite numbers"
-    also = "others" if not bool(other[1].isfinite().all()) else "none"
-    return f"{bad[0]} has {kind}, and {other[0]} has {also}"
-
-
-def told(value: Any) -> Any:
-    """Plain data for a witness: small tensors whole, others by their shape."""
-    if isinstance(value, Tensor):
-        return value.tolist() if value.numel() <= SMALL else f"normal, shape {list(value.shape)}"
-    return value
-
-
-def _worst(here: Tensor, there: Tensor) -> tuple[int, ...] | None:
-    if here.shape != there.shape:
-        return None
-    apart = (here.double() - there.double()).abs()
-    flat = int(apart.nan_to_num(nan=torch.inf).reshape(-1).argmax())
-    return tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), here.shape))
 
 
 def in_formats(look: Callable[[Scene], Outcome]) -> Look:
@@ -139,3 +87,29 @@ def in_formats(look: Callable[[Scene], Outcome]) -> Look:
         return next(one for one in reversed(seen) if not one.doubtful)
 
     return looked
+
+
+CAST = Attention | Layer  # code whose weights take the dtype of its tokens; tables keep their own
+
+
+def formatted(look: Look) -> Look:
+    """A look at attention and layers in float64 first, and then in the format of the draw."""
+
+    @wraps(look)
+    def looked(subject: Subject, draw: Draw) -> Outcome:
+        if not isinstance(subject, CAST):
+            return look(subject, draw)
+        return in_formats(lambda scene: _told(look(scene.subject, scene.draw), scene))(
+            subject, draw
+        )
+
+    return looked
+
+
+def _told(seen: Outcome, scene: Scene) -> Outcome:
+    """A witness that says in which format it was found."""
+    if seen.witness is None:
+        return seen
+    name = str(scene.draw.dtype).removeprefix("torch.")
+    witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": name})
+    return replace(seen, witness=witness)

@@ -1,50 +1,30 @@
-"""Probes of state, for every kind of code: rows apart, calls that forget, paths that agree."""
+"""State of code of every kind: what earlier calls leave, inputs that change, and dropout."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial, wraps
+from contextlib import suppress
+from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..arranging import arranged
 from ..calling import calm, evaluating, fresh
 from ..draw import Draw
 from ..finding import Seen
-from ..subjects import Attention, Bias, Layer, Mask, Subject
-from .base import Look, Outcome, broken, held, not_asked, probe, undecided
-from .kept_tables import kept_under_less
-from .scene import Scene, in_formats
-from .state_calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
+from ..identify.calls import set_dropout
+from ..response import gap
+from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+from .base import ALL, Outcome, broken, compared, held, not_asked, probe, undecided
+from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
+from .scene import CAST, formatted
 
-__all__ = ["LOOKS"]
-
-CAST = Attention | Layer  # code whose weights take the dtype of its tokens; tables keep their own
-
-
-def formatted(look: Look) -> Look:
-    """A look at attention and layers in float64 first, and then in the format of the draw."""
-
-    @wraps(look)
-    def looked(subject: Subject, draw: Draw) -> Outcome:
-        if not isinstance(subject, CAST):
-            return look(subject, draw)
-        return in_formats(lambda scene: _told(look(scene.subject, scene.draw), scene))(
-            subject, draw
-        )
-
-    return looked
-
-
-def _told(seen: Outcome, scene: Scene) -> Outcome:
-    """A witness that says in which format it was found."""
-    if seen.witness is None:
-        return seen
-    name = str(scene.draw.dtype).removeprefix("torch.")
-    witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": name})
-    return replace(seen, witness=witness)
+SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
+Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
 def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
@@ -62,7 +42,7 @@ def before_calls(
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
     """What may have been called before, in words, and the calls: None is the instance itself."""
     b, t = sizes
-    short = draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
+    short = _short(draw)
     yield "nothing but itself", [(None, way.given(draw, b, t, 0))]
     yield "another start of the same length", [(None, way.given(draw, b, t, 9))]
     yield "a longer one", [(None, way.given(draw, b, 2 * t + 3, 0))]
@@ -70,48 +50,42 @@ def before_calls(
     yield "a shorter one", [(None, way.given(draw, b, max(1, t // 2), 0))]
     yield "one token", [(None, way.given(draw, b + 1, 1, 4))]
     yield "one of more rows", [(None, way.given(draw, b + 2, t, 0))]
-    yield (
-        f"one on data in {str(short.dtype).removeprefix('torch.')}",
-        [(None, way.given(short, b, t, 0))],
-    )
+    yield f"one on data in {_name(short)}", [(None, way.given(short, b, t, 0))]
     if way.attribute in ("bias", "mask"):
         queries, keys = way.given(draw, b, t, 0)
         yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
         yield "one of as many queries as keys", [(None, (keys, keys))]
     for told, other in _others(subject, draw):
-        if getattr(other, way.attribute, None) is not None:
-            calls = {w.attribute: w for w in ways_of(other)}
-            own = calls.get(way.attribute)
-            if own is not None:
-                yield told, [(own.call, own.given(draw, b, t, 0)),
-                             (own.call, own.given(draw, b, 2 * t + 3, 5))]  # fmt: skip
-                yield (
-                    f"{told}, in turns",
-                    [
-                        (own.call, own.given(draw, b, t, 9)),
-                        (None, way.given(draw, b, t + 1, 2)),
-                        (own.call, own.given(draw, b, t, 0)),
-                    ],
-                )
-
-
-def _earlier(
-    subject: Subject, way: Way, draw: Draw
-) -> Iterator[tuple[str, Callable[[int], Any]]]:
-    """Calls of one length that may leave a table of theirs to the next call of that length."""
-    short = draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
-    name = str(short.dtype).removeprefix("torch.")
-    yield f"one of the same length on data in {name}", partial(_called, way, short)
-    yield "another start of the same length", lambda n: calm(way.call, *way.given(draw, 1, n, 9))
-    for told, other in _others(subject, draw):
-        calls = {one.attribute: one for one in ways_of(other)}
-        own = calls.get(way.attribute)
+        own = next((w for w in ways_of(other) if w.attribute == way.attribute), None)
         if own is not None:
-            yield f"{told}, of the same length", partial(_called, own, draw)
+            same = (own.call, own.given(draw, b, t, 0))
+            yield told, [same, (own.call, own.given(draw, b, 2 * t + 3, 5))]
+            between = (None, way.given(draw, b, t + 1, 2))
+            yield f"{told}, in turns", [(own.call, own.given(draw, b, t, 9)), between, same]
 
 
-def _called(way: Way, draw: Draw, length: int) -> Tensor:
-    return calm(way.call, *way.given(draw, 1, length, 0))
+def _short(draw: Draw) -> Draw:
+    """The same inputs in another dtype, which is coarser where that can be."""
+    return draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
+
+
+def _name(draw: Draw) -> str:
+    return str(draw.dtype).removeprefix("torch.")
+
+
+def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
+    """Calls of one length that may leave a table of theirs to the next call of that length."""
+    short = _short(draw)
+    yield f"one of the same length on data in {_name(short)}", partial(_called, way, short, 0)
+    yield "another start of the same length", partial(_called, way, draw, 9)
+    for told, other in _others(subject, draw):
+        for own in ways_of(other):
+            if own.attribute == way.attribute:
+                yield f"{told}, of the same length", partial(_called, own, draw, 0)
+
+
+def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
+    return calm(way.call, *way.given(draw, 1, length, start))
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
@@ -129,9 +103,7 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     return [(told, other) for told, other in others if other is not None]
 
 
-SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
-
-
+@probe("calls-forget", ALL)
 @formatted
 def calls_forget(subject: Subject, draw: Draw) -> Outcome:
     """One call, after each of several others, against the same call of a fresh instance."""
@@ -144,7 +116,7 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
             made = another(subject, draw)
             first, dtype = watched(way.of(made or subject), target, draw.dtype)
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
-            bound = allowed_of(subject, coarse, target, first, same=True)
+            bound = allowed_of(subject, coarse, target, first)
             for told, calls in before_calls(subject, way, draw, small):
                 actor = another(subject, draw) or subject
                 did = 0
@@ -193,6 +165,7 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                 "in another dtype, of another instance", worst, bound)  # fmt: skip
 
 
+@probe("inputs-stay", ALL)
 @formatted
 def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
     """Every tensor that is given, before and after a call, with a mask and without."""
@@ -228,10 +201,194 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
     return held(f"{count} inputs are what they were", 0.0, 0.0)
 
 
-LOOKS: dict[str, tuple[Look, str]] = {
-    "calls-forget": (calls_forget, "rotary attention bias additive mask layer"),
-    "inputs-stay": (inputs_stay, "rotary attention bias additive mask layer"),
-}
-for _law, (_look, _kinds) in LOOKS.items():
-    for _kind in _kinds.split():
-        probe(_law, _kind)(_look)
+FIRST, SPAN = 71, 400  # lengths that no other look at code has
+_LENGTHS = count(FIRST, 2)
+TWICE = 2.0  # both sides are rounded, each with a table of its own
+
+def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+    """Broken where a call at a new length gives another result after another call of that length.
+
+    A table that all instances keep, under less than what it depends on, shows nothing in a fresh
+    instance: it is kept already.  So lengths are taken that nobody asked for before; the reference
+    is the same tokens at the beginning of a longer call.
+    ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
+    and where even with none before it the beginning of a longer call is not the shorter one.
+    """
+    axis = {"turn": 2, "key": 2, "added": 1}.get(way.attribute)
+    if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
+        return None
+
+    def apart(call: Callable[[int], Any]) -> bool:
+        off, bound, _, _ = _gap(way, draw, axis, subject, call)
+        return not off <= bound
+
+    if any(apart(_nothing) for _ in range(2)):
+        return None
+    for told, call in (*_of_functions(subject, way, draw), *earlier):
+        # of one length alone it may be that tables change there, as those of a longer context
+        if apart(call) and apart(call):
+            off, bound, given, sides = _gap(way, draw, axis, subject, call)
+            raises = isinstance(sides[0], str)
+            return broken(
+                f"after {told} a call raises that did not before" if raises
+                else f"a call gives another result after {told}",
+                Seen({"before": told, "call": way.attribute, "inputs": shown(given)},
+                     (f"after {told}", sides[0]),
+                     ("the same tokens at the beginning of a longer call", sides[1]), off, bound),
+                B=1, T=int(given[0].shape[axis]),
+            )  # fmt: skip
+    return None
+
+
+def _nothing(_: int) -> None:
+    """No call before."""
+
+
+def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
+    """Calls of a function, which has no size and no device: all callers share its table."""
+    if subject.module is not None:
+        return
+
+    def narrow(n: int) -> Any:
+        x, *rest = way.given(draw, 1, n, 0)
+        return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
+
+    def meta(n: int) -> None:
+        with suppress(Exception):  # its result has no numbers to look at
+            way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
+
+    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "one of the same length on fewer channels", narrow
+    yield "one of the same length on another device (meta)", meta
+
+
+def _gap(
+    way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
+) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
+    """The largest difference of a call from the beginning of a longer one, after another call."""
+    n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
+    longer = way.given(draw, 1, n + 1, 0)
+    given = tuple(
+        x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer)
+    )
+    try:
+        before(n)
+    except Exception:  # noqa: BLE001 (a call that it does not take)
+        return 0.0, 0.0, given, (0.0, 0.0)
+    try:
+        after = calm(way.call, *given)
+    except Exception as error:
+        if before is _nothing:
+            raise
+        text = " ".join(str(error).split())[:160]
+        return math.inf, 0.0, given, (f"{type(error).__name__}: {text}", "no error")
+    whole = calm(way.call, *longer)
+    first = whole.narrow(axis, 0, n)
+    off = differ(after, first)
+    place = torch.unravel_index(off.argmax(), off.shape)
+    bound = TWICE * allowed_of(subject, draw, longer, whole)
+    return float(off.max()), bound, given, (float(after[place]), float(first[place]))
+
+
+DROPOUT = 0.3
+CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
+MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
+
+
+@probe("evaluation-repeats", "layer attention")
+def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
+    """Two calls in evaluation give the same, with dropout set to 0.3 wherever it can be set."""
+    for one in _with_dropout(subject):
+        if one is not subject and one.module is None:
+            continue  # a function does what it is told: it knows no evaluation
+        call = _any_call(one, draw)
+        # Code that drops at random draws from the common generator: it is told where to start.
+        with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draw.seed)
+            set_dropout(one, DROPOUT)
+            for b, t in CALLS:
+                first, second = (call(b, t).detach().double().cpu() for _ in range(2))
+                at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
+                seen = compared(
+                    second, first, _repeats(first, draw),
+                    lambda *place, at=at: (
+                        "the second of two equal calls in evaluation gives other numbers",
+                        {**at, "place": list(place)}, "the second of two equal calls",
+                    ), "two calls in evaluation gave the same", there="the first", B=b, T=t,
+                )  # fmt: skip
+                if seen.witness is not None:
+                    return seen
+    return seen
+
+
+def _repeats(output: Tensor, draw: Draw) -> float:
+    """What sums in another order explain: u for each of as many terms as the output has numbers."""
+    if torch.device(draw.device).type == "cpu":
+        return 0.0
+    return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
+
+
+@probe("training-returns", "layer attention")
+def training_returns(subject: Any, draw: Draw) -> Outcome:
+    """Training that drops at random does so again after a call in evaluation."""
+    found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
+    for one in _with_dropout(subject):
+        if one.module is None:
+            continue
+        call = _any_call(one, draw)
+        with arranged(one, draw.dtype, train=True), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(draw.seed)
+            if found.skipped:
+                set_dropout(one, DROPOUT)
+            one.module.train()
+            before, size = next(
+                ((far, size) for size in CALLS if (far := _varies(call, *size))), (0.0, CALLS[0])
+            )
+            if before == 0:
+                continue
+            one.module.eval()
+            call(*size)
+            one.module.train()
+            still = all(m.training for m in one.module.modules())
+            after = _varies(call, *size)
+        b, t = size
+        if after == 0 or not still:
+            calls = "calls in training, one in evaluation, calls in training"
+            seen = Seen({"B": b, "T": t, "seed": draw.seed, "calls": calls},
+                        ("difference of two calls in training, after evaluation", after),
+                        ("the same before", before), before, 0.0)  # fmt: skip
+            return Outcome("after an evaluation nothing is dropped in training", before, 0.0, seen,
+                           sizes={"B": b, "T": t})  # fmt: skip
+        found = held("training after an evaluation drops at random again", B=b, T=t)
+    return found
+
+
+def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
+    """How far a call is from the first of equal ones: 0 if none of many is."""
+    first = call(b, t)
+    return next((far for _ in range(MANY) if (far := gap(call(b, t), first)) > 0), 0.0)
+
+
+def _with_dropout(subject: Any) -> list[Any]:
+    """The code, and a fresh one made with dropout, where it can be made so."""
+    found = [subject]
+    if subject.make is not None:
+        try:
+            made = subject.make(dropout=DROPOUT)
+        except Exception:  # noqa: BLE001 (a maker without that argument)
+            made = None
+        if isinstance(made, type(subject)):
+            found.append(made)
+    return found
+
+
+def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
+    """The main call at B rows of T tokens, with the same inputs each time."""
+    tokens = subject.layer if isinstance(subject, Attention) else subject.call
+    if tokens is not None:
+        return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
+    h, g, d = subject.heads, subject.groups, subject.width or 5
+    return lambda b, t: subject.attend(
+        draw.normal(b, h, t, d, salt=1), draw.normal(b, g, t, d, salt=2),
+        draw.normal(b, g, t, d, salt=3), None,
+    )  # fmt: skip

@@ -23,7 +23,7 @@ from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
 from ..finding import UNLIKE, Finding, Seen
-from ..identify.asked import no_formula
+from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..subjects import Rotary, Subject
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading

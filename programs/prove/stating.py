@@ -19,7 +19,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula, called, of_keys
 
-from ..identify.asked import channel_order, plain_of
+from ..identify.applicability import channel_order, plain_of
 from ..subjects import Rotary, Subject
 from .calls import Call
 from .exporting import Exported

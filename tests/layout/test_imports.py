@@ -135,13 +135,13 @@ def test_methods_do_not_know_each_other(root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "module", "wrong"),
     [
-        ("from ..measure.base import Probe", "attnproof.programs.identify.asked", True),
+        ("from ..measure.base import Probe", "attnproof.programs.identify.applicability", True),
         ("from ..exact import exact", "attnproof.programs.prove.gate", True),
         ("def f():\n    from ..prove import prove", "attnproof.programs.measure.base", True),
         ("from .measure.base import Probe", "attnproof.programs.asked", True),
         ("from .identify import identify", "attnproof.programs.asked", True),
-        ("from ..identify.asked import no_formula", "attnproof.programs.exact.laws", False),
-        ("from ..draw import Draw", "attnproof.programs.identify.asked", False),
+        ("from ..identify.applicability import no_formula", "attnproof.programs.exact.laws", False),
+        ("from ..draw import Draw", "attnproof.programs.identify.applicability", False),
         ("from ..programs.measure.base import FINITE", "attnproof.real_code.checking", False),
     ],
 )

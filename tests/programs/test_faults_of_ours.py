@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.exact.asking import exact
-from attnproof.programs.identify.asked import no_formula
+from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Attention
@@ -19,7 +19,7 @@ from attnproof.theorems.laws import laws_of
 from tests.front.planted import planted
 
 LAW = "rows-sum-to-one"
-HOOK = "attnproof.programs.identify.asked.no_softmax"
+HOOK = "attnproof.programs.identify.applicability.no_softmax"
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -15,8 +15,8 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.finding import NOT_MEASURED, Finding
 from attnproof.programs.finite import NotFinite, watching
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Outcome, Probe, held, run_probe
-from attnproof.programs.measure.examine import examine
+from attnproof.programs.measure.base import Outcome, Probe, held
+from attnproof.programs.measure.examine import examine, run_probe
 from attnproof.programs.subjects import (
     Additive,
     Attention,

@@ -11,8 +11,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
+from attnproof.programs.identify.masks import pattern
 from attnproof.programs.identify.offsets import published_slopes
-from attnproof.programs.identify.visible import pattern
 from attnproof.programs.subjects import Attention, Mask, Rotary
 
 from .identified import attention, part, rotary

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.identify import identify
+from attnproof.programs.identify.bias import offsets_in, shared
 from attnproof.programs.identify.offsets import by_offset, heads_of, published_slopes, t5_bucket
-from attnproof.programs.identify.windows import offsets_in, shared
 from attnproof.programs.subjects import Additive, Bias
 
 from .identified import part

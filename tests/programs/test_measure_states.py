@@ -15,12 +15,12 @@ from attnproof.programs.calling import calm, evaluating, fresh
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
+from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.state_calls import ways_of
-from attnproof.programs.measure.states import LOOKS
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
+from attnproof.theorems.laws import LAWS
 
-STATE = ("rows-of-batch-apart", *LOOKS)
+STATE = ("rows-of-batch-apart", "calls-forget", "inputs-stay")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -177,8 +177,9 @@ def test_fresh_layers_have_the_weights_of_each_other() -> None:
 
 def test_state_laws_have_probes_for_all_kinds() -> None:
     examine(mask(), laws=["inputs-stay"])
-    for law, (_look, kinds) in LOOKS.items():
-        assert {p.kind for p in PROBES if p.law == law} == set(kinds.split())
+    for law in ("calls-forget", "inputs-stay"):
+        (about,) = (known.about for known in LAWS if known.id == law)
+        assert {p.kind for p in PROBES if p.law == law} == set(about)
 
 
 class AcrossRows(SelfAttention):

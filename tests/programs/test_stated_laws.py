@@ -5,7 +5,9 @@ The programs stand beside the laws; each breaks one clause of the sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,6 +125,14 @@ def test_a_program_that_breaks_one_clause_is_refused(
     assert found.verdict != "holds", found.why
     assert "holds" not in ids(prove(wrong, [one.law], seconds=PROOF).findings)
     assert ids(examine(wrong, laws=[one.law])) <= {"broken", "not asked"}
+
+
+def test_the_documentation_lists_the_laws_that_have_no_formula() -> None:
+    text = (Path(__file__).parents[2] / "docs/code.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("are stated only where they are measured:\n\n")
+    table, _, _ = rest.partition("\n\n")
+    listed = [name for row in table.splitlines() for name in re.findall("`(.*?)`", row)]
+    assert sorted(listed) == sorted(law.id for law in LAWS if not law.formulas)
 
 
 def test_programs_are_of_laws_that_are_there() -> None:

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ...numeric.profile import unit_roundoff
 from ...numeric.rotary_precision.bound import bound_of
+from ...numeric.rotary_precision.extraction import Turned, frequencies_of, wrapped
 from ...numeric.rotary_precision.formats import Format
 from ..draw import Draw
 from ..subjects import Rotary
-
-__all__ = ["Blocks", "Images", "images", "layout_name", "reading_error", "stored_in", "table_pairs"]
 
 LARGEST = 1 << 22  # entries that are turned at once
 NOTHING = 1e-12  # what is less is no part of a rotation: sin ω for ω below it is never seen
@@ -41,9 +41,9 @@ class Images:
         here = self.at.flatten(1).isfinite().all(1)
         return Images(self.positions[here], self.at[here], self.heads_differ)
 
-    def partners(self) -> list[set[int]]:
-        """For each channel the others that it takes from or gives to."""
-        mixed = (self.at.abs() > NOTHING).any(0)
+    def partners(self, least: float = NOTHING) -> list[set[int]]:
+        """For each channel the others that it takes more from, or gives more to, than that."""
+        mixed = (self.at.abs() > least).any(0)
         mixed = mixed | mixed.T
         mixed.fill_diagonal_(False)
         return [set(row.nonzero()[:, 0].tolist()) for row in mixed]
@@ -199,3 +199,47 @@ def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[
             return None
         found.add((min(channels[i], channels[j]), max(channels[i], channels[j])))
     return sorted([*found, *still])
+
+
+SINGLE, HALF, BRAIN, DOUBLE = torch.float32, torch.float16, torch.bfloat16, torch.float64
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Frequencies with their sign and radius, (B,), (B,), and in which dtype they were followed.
+
+    ``steady``: whether the angle at every position is position times frequency, within that.
+    """
+
+    omega: Tensor
+    radius: Tensor
+    dtype: torch.dtype
+    steady: bool
+
+
+def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -> Followed:
+    """Frequencies of angles (n, B) read within ``noise`` at positions (n,), multiples of ``step``.
+
+    The radius of the angle A at a position is 2uA and the noise, for the finest u with which all
+    positions agree.
+
+    >>> follow(torch.tensor([1, 2, 3]), torch.tensor([[0.5], [1.0], [1.5]]), 1e-7).omega.tolist()
+    [0.5]
+    """
+    best: Followed | None = None
+    whole = (positions.double() / step).round()
+    for dtype in (SINGLE, HALF, BRAIN):
+        u = unit_roundoff(dtype)
+        # the first guess of a frequency sets its radius: the angle at the first place after 0
+        size = angles[int((whole > 0).nonzero()[0])].abs() + noise
+        radius = whole[:, None] * size * (2 * u if dtype == SINGLE else 3 * u) + noise
+        found = Turned(whole.long(), angles, radius, whole, "")
+        omega, off = frequencies_of(found, radius)
+        rest = wrapped(angles - whole[:, None] * omega).abs()
+        known = radius + whole[:, None] * off
+        steady = bool(((rest <= known) | (known >= math.pi)).all())
+        best = Followed(omega / step, off / step, dtype, steady)
+        if steady:
+            return best
+    assert best is not None  # the loop ran
+    return best

@@ -1,4 +1,4 @@
-"""Scores beyond a finite fill: what is hidden by −1e4 or −1e9 is read where all else is lower.
+"""What is told of hidden keys beside what their laws ask: numbers that come through a mask.
 
 A fill that is no −∞ hides as long as no score comes near it.  So scores beyond it are tried, and
 where keys are read that are to be hidden, the line says so and at which scores: at ordinary ones
@@ -17,11 +17,8 @@ from ..finding import Seen
 from ..influence import sees, visible
 from ..response import gap, unit_of
 from .base import Outcome, broken, held, undecided
-from .influence import attend_sizes, inputs
 from .laws import further
 from .scene import Scene
-
-__all__ = ["COUNT", "read_through"]
 
 BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
 SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
@@ -29,6 +26,36 @@ DRAWS = 8  # of a token's direction: its score with itself is below 0 in about h
 COUNT = 3  # tokens
 READ = 0.5  # of the weight
 ROUNDED = 16  # units of the last place of an output
+
+
+@further("hidden-keys-do-nothing", "attention")
+def beyond_numbers(scene: Scene) -> Outcome:
+    """What is told of infinities and NaN in hidden keys, and of scores beyond a finite fill."""
+    one = scene.subject
+    if one.attend is None or not one.masks:
+        return held("")
+    q, k, v = scene.given(1, COUNT)
+    seen = torch.ones(1, 1, COUNT, COUNT, dtype=torch.bool, device=q.device)
+    seen[..., 1] = False
+    numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
+    mask = seen if "bool" in one.masks else numbers.masked_fill(~seen, -math.inf)
+    told = _not_finite(scene, (q, k, v, mask), 1)
+    if "bool" in one.masks and not one.by_key:
+        told += read_through(scene, torch.eye(COUNT, dtype=torch.bool, device=q.device)[None, None])
+    return held(told.removeprefix("; "))
+
+
+def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
+    """Which infinities and NaN come through: 0 · NaN is NaN in most code, torch's own as well."""
+    q, k, v, mask = given
+    through = []
+    for name, value in (("inf", math.inf), ("NaN", math.nan)):
+        for where in ("key", "value"):
+            keys, values = k.clone(), v.clone()
+            (keys if where == "key" else values)[:, :, hidden] = value
+            if not bool(scene.subject.attend(q, keys, values, mask).isfinite().all()):
+                through.append(f"{name} in a hidden {where}")
+    return f"; {', '.join(through)} comes through" if through else "; nor did inf and NaN"
 
 
 def read_through(scene: Scene, mask: Tensor | None = None) -> str:
@@ -63,9 +90,7 @@ def _moved(scene: Scene) -> float:
         x, y = (scene.draw.normal(2, 2 * n, one.embed, salt=salt) for salt in (1, 2))
         y[:, :n] = x[:, :n]
         return gap(scene.tokens(x)[:, :n], scene.tokens(y)[:, :n])
-    _, _, _, h, g, d = attend_sizes(one, scene.declared)[0]
-    given = inputs(scene, (2, 2 * n, 2 * n, h, g, d))
-    others = inputs(scene, (2, 2 * n, 2 * n, h, g, d), salt=50)
+    given, others = scene.given(2, 2 * n), scene.given(2, 2 * n, salt=50)
     moved = [torch.cat((x[:, :, :n], y[:, :, n:]), 2) for x, y in zip(given, others, strict=True)]
     return gap(one.attend(*given, None)[:, :, :n], one.attend(*moved, None)[:, :, :n])
 
@@ -75,7 +100,9 @@ def fill_of_mask(scene: Scene) -> Outcome:
     """What to add where a mask of numbers hides by a number that a score can come near."""
     made = scene.subject.mask(2, 2)
     least = float(made.double().min()) if made.is_floating_point() else 0.0
-    return held(fill_told(least) if -BEYOND[-1] < least < 0 else "")
+    told = (f"hidden by the finite number {least:g}: a query whose scores are all below it reads "
+            "what is hidden")  # fmt: skip
+    return held(told if -BEYOND[-1] < least < 0 else "")
 
 
 @further("true-means-visible", "mask")
@@ -94,17 +121,10 @@ def fill_too_small(scene: Scene) -> Outcome:
     return broken(why, seen, T=n, S=n)
 
 
-def fill_told(value: float) -> str:
-    """What a mask of numbers whose fill that is does not hide."""
-    return (f"hidden by the finite number {value:g}: a query whose scores are all below it reads "
-            "what is hidden")  # fmt: skip
-
-
 def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None) -> str:
-    _, _, _, h, g, d = attend_sizes(scene.subject, scene.declared)[0]
     for low in BEYOND:
-        q, k, v = (torch.zeros_like(x) for x in inputs(scene, (1, COUNT, COUNT, h, g, d)))
-        far = low * math.sqrt(d)
+        q, k, v = (torch.zeros_like(x) for x in scene.given(1, COUNT))
+        far = low * math.sqrt(q.shape[-1])
         if far > torch.finfo(q.dtype).max:
             break
         q[..., 0], k[:, :, 0, 0], v[:, :, 1:] = 1.0, -far, 1.0

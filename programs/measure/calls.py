@@ -1,4 +1,4 @@
-"""The calls of code of every kind, their inputs, and how far two results may be apart."""
+"""The calls of code of every kind, their inputs, and the law that these give finite numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..calling import calm, plain
+from ..calling import calm, evaluating, plain
 from ..draw import Draw
+from ..finite import finite_gradients
 from ..response import Recorder, unit_of
 from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
-
-__all__ = ["Inputs", "Way", "allowed_of", "differ", "shown", "under_masks", "watched",
-           "ways_of"]  # fmt: skip
+from .base import ALL, FINITE, Outcome, held, probe
+from .scene import formatted
 
 Inputs = tuple[Any, ...]
 WORDS = {"bool": "truth values", "float": "numbers"}
@@ -28,13 +28,12 @@ WORDS = {"bool": "truth values", "float": "numbers"}
 class Way:
     """One way to call code: ``given`` makes inputs for a draw, B rows, T tokens, and a start.
 
-    ``attribute`` is the field of the subject; ``rows`` whether the first axis is the batch.
+    ``attribute`` is the field of the subject.
     """
 
     attribute: str
     call: Callable[..., Tensor]
     given: Callable[[Draw, int, int, int], Inputs]
-    rows: bool = True
 
     def of(self, other: Subject) -> Callable[..., Tensor]:
         """The same call of another instance."""
@@ -52,21 +51,23 @@ def ways_of(subject: Subject) -> list[Way]:
         case Bias():
             found = []
             if subject.bias is not None:
-                found.append(Way("bias", subject.bias, lambda _d, b, t, s: (t, t + b + s), False))
+                found.append(Way("bias", subject.bias, lambda _, b, t, s: (t, t + b + s)))
             if subject.window is not None:
-                found.append(Way("window", subject.window, lambda _d, b, t, s: (b + s, t), False))
+                found.append(Way("window", subject.window, lambda _, b, t, s: (b + s, t)))
             if subject.index is not None:
-                found.append(Way("index", subject.index, lambda _d, b, t, s: ((b + s, t),), False))
+                found.append(Way("index", subject.index, lambda _, b, t, s: ((b + s, t),)))
             return found
         case Mask():
-            return [Way("mask", subject.mask, lambda _d, b, t, s: (t, t + b + s), False)]
+            return [Way("mask", subject.mask, lambda _, b, t, s: (t, t + b + s))]
         case Additive():
-            return [Way("added", subject.added, lambda d, b, t, s: (
-                d.normal(b, min(t, subject.most), subject.width, salt=s),))]  # fmt: skip
+            return [Way("added", subject.added, _tokens(subject.width, subject.most))]
         case Layer():
-            return [Way("call", subject.call, lambda d, b, t, s: (
-                d.normal(b, t, subject.embed, salt=s),))]  # fmt: skip
+            return [Way("call", subject.call, _tokens(subject.embed))]
     return []
+
+
+def _tokens(width: int, most: int = 1 << 30) -> Callable[[Draw, int, int, int], Inputs]:
+    return lambda draw, b, t, start: (draw.normal(b, min(t, most), width, salt=start),)
 
 
 def _rotary(subject: Rotary) -> list[Way]:
@@ -74,15 +75,9 @@ def _rotary(subject: Rotary) -> list[Way]:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
         size = max(1, min(subject.most - subject.first, 1 << 20))
         # Rows start at places of their own, so that a row read for another is seen.
-        rows = [
-            tensor_of(
-                subject,
-                [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)],
-                draw,
-            )
-            for r in range(b)
-        ]
-        return x, torch.stack(rows)
+        at = [[point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
+              for r in range(b)]  # fmt: skip
+        return x, torch.stack([tensor_of(subject, row, draw) for row in at])
 
     found = [Way("turn", subject.turn, given)]
     if subject.key is not None:
@@ -102,8 +97,7 @@ def _attention(subject: Attention) -> list[Way]:
 
         found.append(Way("attend", subject.attend, three))
     if subject.layer is not None:
-        found.append(Way("layer", subject.layer, lambda d, b, t, s: (
-            d.normal(b, t, subject.embed, salt=s),)))  # fmt: skip
+        found.append(Way("layer", subject.layer, _tokens(subject.embed)))
     return found
 
 
@@ -142,12 +136,11 @@ def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
     return given
 
 
-def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor, same: bool) -> float:
-    """How far two results may be apart that are computed in another order, or in other shapes.
+def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
+    """How far two results of one call on the same inputs may be apart.
 
-    The dtype of the draw is the coarsest that the code computes in, see :func:`watched`.
-    ``same``: the same call on the same inputs.  Tables may be computed anew, so that angles may be
-    off; sums of products may be taken in another order.
+    The dtype of the draw is the coarsest that the code computes in, see :func:`watched`.  Tables
+    may be computed anew, so that angles may be off.
     """
     size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
     tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
@@ -156,19 +149,14 @@ def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor, same
     match subject:
         case Rotary():
             place = float(given[1].abs().max()) * max(1, subject.axes)
-            whole: float = (
-                2 * size * (2 * rounding.turning + 4 * STEPS * rounding.angle_unit * place)
-            )
-            return whole
+            return 2 * size * (2 * rounding.turning + 4 * STEPS * rounding.angle_unit * place)
         case Bias() | Mask():
             numbers = [n for x in given for n in (x if isinstance(x, tuple) else (x,))]
             return sums(1, torch.float32, size) * float(1 + max(numbers))
         case Additive():
             count = int(given[0].shape[1])
             return size * (4 * rounding.unit + STEPS * rounding.angle_unit * count)
-    tokens = given[0]
-    terms = tokens.shape[-1] + tokens.shape[-2]
-    return sums(0 if same else terms, draw.dtype, size * (1 + tokens.shape[-1] ** 0.5))
+    return sums(0, draw.dtype, size * float(1 + given[0].shape[-1] ** 0.5))
 
 
 def watched(
@@ -197,3 +185,60 @@ def shown(given: Inputs) -> list[Any]:
         else f"{tuple(x.shape)}, drawn"
         for x in given
     ]  # fmt: skip
+
+
+SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a batch, tokens
+STARTS = (0, 7)  # the place of the first token, where code takes one
+
+
+@probe(FINITE, ALL)
+@formatted
+def finite(subject: Subject, draw: Draw) -> Outcome:
+    """No NaN and no infinity comes back, along any path, and none is in a gradient."""
+    calls, passing, first = 0, set[bool](), None
+    with evaluating(subject):
+        for way in ways_of(subject):
+            for name, call in {way.attribute: way.call, **subject.paths}.items():
+                for b, t in SIZES:
+                    for start in STARTS:
+                        given = way.given(draw, b, t, start)
+                        try:
+                            calm(call, *given)
+                        except Exception as error:  # noqa: BLE001 (of one length)
+                            first = first or error
+                            continue
+                        calls += 1
+                        if start == STARTS[0]:
+                            passing |= _gradients(name, call, given)
+    if not calls and first is not None:
+        raise first
+    if True in passing:
+        return held(f"finite numbers and gradients in {calls} calls")
+    blocked = "no gradient reaches what it is given; " if passing else ""
+    return held(f"{blocked}finite numbers in {calls} calls")
+
+
+def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
+    """Whether the call has a gradient, which is empty where it is given no numbers.
+
+    Raises ``NotFinite`` where it is not finite; code may have none.
+    """
+    inputs = [
+        x.detach().clone().requires_grad_(True)
+        if isinstance(x, Tensor) and x.is_floating_point() else x
+        for x in given
+    ]  # fmt: skip
+    wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not wanted:
+        return set()
+    try:
+        with torch.enable_grad():
+            out = call(*inputs)
+            made = torch.autograd.grad(out.double().sin().sum(), wanted, allow_unused=True)
+    except Exception:  # noqa: BLE001 (code need not be differentiable)
+        return {False}
+    for one in made:
+        if one is not None:
+            finite_gradients(name, one, *given)
+    return {any(one is not None for one in made)}
+

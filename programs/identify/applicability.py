@@ -1,4 +1,4 @@
-"""Whether the formula of a law says something of some code, and what laws read off the code.
+"""Whether the formula of a law says something of some code, and whether what breaks it is a fault.
 
 A formula may speak of less than its law, or of other code; a run of the code shows it.
 """
@@ -16,13 +16,13 @@ from attnproof.theorems.laws import Formula
 from ..asked import IN_ORDER, declared_of, in_order, not_asked
 from ..declared import DeclaredAttention
 from ..draw import Draw
-from ..response import allowance
+from ..influence import influences, told_matrix
+from ..response import allowance, gap
 from ..rotary_matrices import order_of
 from ..running import fault_in
-from ..subjects import Attention, Bias, Mask, Rotary, Subject
-from .softmax import OWN, no_multiple, no_order, no_softmax, weights_are
-
-__all__ = ["channel_order", "no_formula", "plain_of"]
+from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
+from .softmax import DECLARE, OWN, no_multiple, no_order, no_softmax, weights_are
+from .weights import drawn
 
 MOST_KEYS = 300  # that are put into a cache
 UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
@@ -185,3 +185,56 @@ def plain_of(subject: Subject) -> dict[str, Any]:
     names = ("first", "heads", "groups", "axes", "causal", "values_turn", "by_key")
     found |= {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}
+
+
+KEYS = 8
+SCORES = ("what is returned beside the output is not what multiplies the values, and its rows do "
+          "not add up to 1: scores may be meant")  # fmt: skip
+NEAR_ONE = 1e-2  # far above what short formats leave of a sum of weights, far below scores
+
+
+def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
+    """Why code in which order counts need not be at fault; "" where its declaration says it is.
+
+    Relative positions leave equal tokens equal outputs; a mask hides some tokens from others.
+    """
+    if law == "true-means-visible" and isinstance(subject, Mask):
+        declared = declared_of(subject)
+        told = "some query does not see its own key; declare the mask to have it compared"
+        return "" if declared.causal is not None or declared.window else told
+    if law == "weights-as-shown":
+        return _of_scores(subject, draw)
+    if law not in IN_ORDER:
+        return ""
+    known: Any = subject
+    call = known.call if isinstance(subject, Layer) else known.layer
+    if law == "permutation" and call is not None:
+        return _tokens(known, call, draw, floor)
+    return no_order(known, draw, KEYS)
+
+
+def _of_scores(subject: Any, draw: Draw) -> str:
+    """Whether what is returned beside the output adds up to no one: scores, by their sums."""
+    off = (subject.weights(*drawn(subject, draw, KEYS, KEYS, 81)).double().sum(-1) - 1).abs().max()
+    return "" if off < NEAR_ONE else SCORES
+
+
+def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: float) -> str:
+    declared = declared_of(subject)
+    if declared.positions == "none" and declared.causal is False:
+        return ""
+    x = draw.normal(2, KEYS, subject.embed, salt=81)
+    reached = influences(call, x, draw) > 0
+    if not bool(reached.all()):
+        hidden = ("permuted tokens gave other outputs, and some tokens do not reach others "
+                  f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
+                  f"that are mixed with heads; {DECLARE}")  # fmt: skip
+        return "" if declared.causal is False else hidden
+    one = x[:, :1].expand_as(x).contiguous()
+    equal = allowance(call, one, draw=draw, floor=floor)
+    alike = gap(equal.output, equal.output[:, :1].expand_as(equal.output)) <= equal()
+    if declared.causal is False and not alike:
+        return ""
+    words = "relative" if alike else "absolute"
+    return (f"permuted tokens gave other outputs: the code looks at positions ({words}) that are "
+            f"not declared, or is at fault; {DECLARE}")  # fmt: skip

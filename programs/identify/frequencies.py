@@ -1,0 +1,202 @@
+"""The frequencies of rotary code: on each axis the ladder they are, and whether calls change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import torch
+from torch import Tensor
+
+from ...numeric.rotary_precision.extraction import places
+from ..draw import Draw
+from ..identity import Part, simplest, told
+from ..subjects import Rotary
+from .ladders import Fitted, Known, fit, ladder_parts
+from .rotations import Blocks, follow, images, reading_error, stored_in
+
+SEEN = 4.0  # times its radius: a frequency that is seen at all
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """Signed frequencies ``used`` within ``radius``: (B,), and where they come from.
+
+    ``axis`` of each pair (−1: of several); ``formula`` gives them, signed, if one is known.
+    ``fitted`` is the ladder of all, or of the first axis where ``each`` axis has its own.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    used: Tensor
+    radius: Tensor
+    axis: Tensor
+    axes: int
+    places: int
+    steady: bool
+    fitted: Fitted | None
+    formula: Tensor | None
+    each: bool = False
+    whole: bool = True
+
+    def parts(self) -> Iterator[Part]:
+        """Base, scaling, axes."""
+        if self.axes > 1:
+            yield self._axes()
+        if not self.steady:
+            yield Part("steady", False, "angles that are no multiples of the position",
+                       f"at {self.places} positions; what follows is of the first of them",
+                       certain=False)  # fmt: skip
+        yield from ladder_parts(self.fitted, Known(self.used.abs(), self.radius), self.places,
+                                self.formula, whole=self.whole)  # fmt: skip
+
+    def _axes(self) -> Part:
+        runs = [(int(a), len(list(g))) for a, g in groupby(self.axis.tolist())]
+        seen = "each axis alone, the others 0"
+        silent = [a for a in range(self.axes) if a not in {a for a, _ in runs}]
+        if -1 in self.axis.tolist():
+            return Part("axes", None, f"{self.axes} axes, pairs that turn by several", seen)
+        ways = ", ".join(str(n) for _, n in runs)
+        if len(runs) <= 2 * self.axes:
+            order = [a for a, _ in runs]
+            words = f"{self.axes} axes with {ways} pairs"
+            if silent and len(order) == 1:
+                words = f"{self.axes} axes"
+            elif order != list(range(self.axes)):
+                words += f" (of axes {', '.join(map(str, order))})"
+        else:
+            counts = [int((self.axis == a).sum()) for a in range(self.axes)]
+            ways = ", ".join(map(str, counts))
+            words = f"{self.axes} axes dealt in turn to {ways} pairs"
+        if silent:
+            words += f", of which {', '.join(map(str, silent))} without effect"
+        words += ", each axis a ladder of its own" if self.each else ""
+        return Part("axes", [int(a) for a in self.axis.tolist()], words, seen)
+
+
+def ladders(
+    blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float, code: Rotary
+) -> Ladders:
+    """Frequencies of each pair on the axis it turns by, and their formula."""
+    step = 1.0 if code.whole else float(blocks[0].positions[1])
+    seen = [follow(one.positions, one.angles, noise, step) for one in blocks]
+    omega = torch.stack([one.omega for one in seen])
+    radius = torch.stack([one.radius for one in seen])
+    moved = omega.abs() > SEEN * radius
+    axis = moved.double().argmax(0)
+    at = torch.arange(len(pairs))
+    used, off = omega[axis, at], radius[axis, at]
+    axis = torch.where(moved.sum(0) > 1, -1, axis)
+    head = code.width // 2
+    shown = (used.abs() > off).all()
+    whole = fit(Known(used.abs(), off), head=head) if bool(shown) else None
+    formula, each, fitted = None, False, whole
+    if whole is not None:
+        formula = whole.omega * used.sign()
+    elif len(blocks) > 1 and bool(shown) and bool((axis >= 0).all()):
+        parts = {a: fit(Known(used.abs()[axis == a], off[axis == a]))
+                 for a in sorted(set(axis.tolist()))}  # fmt: skip
+        if all(parts.values()):
+            formula, each = torch.zeros_like(used), True
+            for a, one in parts.items():
+                assert one is not None  # all of them are there
+                formula[axis == a] = one.omega * used.sign()[axis == a]
+            fitted = next(iter(parts.values()))
+    return Ladders(
+        tuple(pairs), used, off, axis, len(blocks), len(blocks[0].positions),
+        all(one.steady for one in seen),
+        fitted, formula, each, code.whole,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """Frequencies are others in calls with more than ``length`` positions.
+
+    ``factor``: of the rule base·(s·L/length − (s − 1))^(2B/(2B − 2)), dynamic NTK, if it is that.
+    """
+
+    length: int
+    factor: float | None
+    evidence: str
+
+    def part(self) -> Part:
+        """What to say of it."""
+        known = self.factor is not None
+        words = (
+            f"dynamic NTK factor {told(self.factor)}, original length {self.length}"
+            if self.factor is not None else
+            f"other frequencies in calls of more than {self.length} positions"
+        )  # fmt: skip
+        value = {"family": "dynamic", "factor": self.factor, "original": self.length}
+        return Part("length", value, words, self.evidence, certain=known)
+
+
+def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
+    """Compare position 1 in a short call with position 1 in a long one; find where it changes."""
+    furthest = min(furthest, code.most - 1)
+    if code.axes or not code.whole or furthest < 8 or code.first > 1:
+        return None
+    one = torch.tensor([1])
+
+    def at_one(last: int) -> Tensor:
+        return images(code, one, draw, with_last=last).at
+
+    short = at_one(2)
+    scale = float(short.abs().max())
+    # the same numbers by the same code: only the order of a few operations may differ
+    noise = 4 * reading_error(draw.dtype) * scale
+
+    def same(last: int) -> bool:
+        return float((at_one(last) - short).abs().max()) <= noise
+
+    if same(furthest):
+        return None
+    low, high = 2, furthest
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if same(middle) else (low, middle)
+    length = low + 1
+    factor, seen = _factor(code, draw, length, furthest)
+    at_one(2)  # the code may keep the frequencies of the longest call until a short one
+    told_at = f"the angles at position 1 change between lengths {low + 1} and {high + 1}"
+    return Dynamic(length, factor, "; ".join(filter(None, (told_at, seen))))
+
+
+def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float | None, str]:
+    """The factor of dynamic NTK, from the bases at the original length and at two longer ones."""
+    found = []
+    for last in (length - 1, 2 * length - 1, 4 * length - 1):
+        if last > furthest:
+            return None, "too few positions to see by which rule"
+        images(code, torch.tensor([1]), draw, with_last=2)
+        base = _base(code, draw, last)
+        if base is None:
+            return None, "in longer calls the frequencies have no known formula"
+        found.append(base)
+    pairs = found[0][1]
+    if pairs < 2:
+        return None, ""
+    grown = [(base / found[0][0]) ** ((pairs - 1) / pairs) for base, _ in found[1:]]
+    slope = (grown[1] - grown[0]) / (2 * length)  # s/length
+    factor = slope * length
+    off = abs(factor * 2 - (factor - 1) - grown[0]) / grown[0]
+    told_bases = ", ".join(told(base) for base, _ in found)
+    seen = f"the bases at {length}, {2 * length}, {4 * length} positions are {told_bases}"
+    if off > 1e-3 or factor <= 0:
+        return None, seen
+    near = simplest(factor * (1 - 1e-3), factor * (1 + 1e-3))
+    return near, seen
+
+
+def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
+    """The base in calls that end at a position, and the count of pairs."""
+    seen = images(code, places(last)[1:], draw, with_last=last)
+    pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
+    blocks = seen.blocks(pairs)
+    noise = reading_error(stored_in(blocks, draw.dtype))
+    way = follow(blocks.positions, blocks.angles, noise)
+    one = fit(Known(way.omega.abs(), way.radius))
+    if one is None or one.base is None or one.scaling not in ("", "ntk"):
+        return None
+    return one.base, len(pairs)

@@ -1,0 +1,350 @@
+"""Which formula gives the frequencies that were read: base, scaling, and what else would fit.
+
+A frequency is known within a radius, so a base is known within an interval; of the numbers in it
+the simplest is taken to be meant.  A formula is accepted where it gives every frequency within its
+radius and the rounding of the code.
+
+Code in float32 has ω = base^(−b/B) from a power and a quotient, or from exp(y) with y = ln ω off
+by two roundings: both within (2|ln ω| + 8) u, u = 2⁻²⁴, the 8 for the operations of a scaling.
+
+Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that turn fastest are not scaled,
+and tell the base.  A candidate says how much γ of ω a pair keeps; the factor follows from the pair
+that keeps least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ..identity import Part, simplest, told
+from . import scalings
+
+STORED = (torch.float32, torch.float16, torch.bfloat16)
+SURE = 4  # digits: a base with more is not one that is written down
+
+
+def fit(known: Known, *, head: float | None = None) -> Fitted | None:
+    """The simplest ladder that gives these frequencies, in the finest dtype; None if none does.
+
+    ``head``: half the width of the head, where fewer channels turn, or it is odd: some code counts
+    the exponent over all of it.
+
+    >>> w = scalings.by_parts(scalings.ladder(500_000, 64), 8, 8192, 1, 4)
+    >>> fit(Known(w, w * 1e-7)).words
+    'Llama 3.1 factor 8, low 1, high 4, original length 8192'
+    """
+    if not bool((known.omega > known.radius).all()):
+        return None
+    if known.omega.numel() == 1:
+        w, off = float(known.omega[0]), float(known.radius[0] + formula_error(known.omega)[0])
+        only = simplest(w - off, w + off)
+        return Fitted(torch.tensor([only], dtype=torch.float64), None, (math.nan, math.nan),
+                      words=f"one frequency {told(only)}, from which no base follows")  # fmt: skip
+    for stored in STORED:
+        plain = [_ntk(one, known) for over in _over(known, head)
+                 for one in _plain(known, stored, over)]  # fmt: skip
+        if plain:
+            return min(plain, key=_complicated)
+    for stored in STORED:
+        scaled = [*llama(known, stored), *yarn(known, stored)]
+        if scaled:
+            first = min(scaled, key=_complicated)
+            others = {one.words for one in scaled if one.scaling != first.scaling}
+            return replace(first, others=(*first.others, *sorted(others)))
+        if even := _even(known, stored):
+            return even
+    return None
+
+
+def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
+    """By what the exponent b is divided, and what to say of it."""
+    pairs = known.omega.numel()
+    yield pairs, ""
+    yield pairs - 1, f"exponents b/{pairs - 1}, to the end of the ladder"
+    if head is not None and head != pairs:
+        yield head, f"exponents counted over the whole head, b/{head:g}"
+
+
+def _complicated(one: Fitted) -> int:
+    """How many digits all its numbers have: the fewer the likelier."""
+    numbers = [*one.values.values(), *([] if one.base is None else [one.base])]
+    own = sum(_length(v) for v in numbers) if one.scaling != "ntk" else 2
+    return own + (2 if "exponents" in one.words else 0)
+
+
+def _length(value: float) -> int:
+    """How many digits one writes for a number; a power of two counts as one."""
+    return 1 if value > 0 and math.log2(value).is_integer() else len(
+        f"{value:.12e}".split("e")[0].replace(".", "").rstrip("0"))  # fmt: skip
+
+
+def _plain(
+    known: Known, stored: torch.dtype, how: tuple[float, str]
+) -> Iterator[Fitted]:  # fmt: skip
+    """base^(−b/B), and that divided by a factor."""
+    over, says = how
+    if over < 1:
+        return
+    y, off = known.logarithms(stored)
+    factor = 1.0
+    if abs(float(y[0])) > float(off[0]):
+        factor = simplest(math.exp(-float(y[0] + off[0])), math.exp(-float(y[0] - off[0])))
+    low, high = base_interval(y + math.log(factor), off, over, len(y) - 1)
+    if low > high:
+        return
+    base = simplest(math.exp(low), math.exp(high))
+    omega = scalings.ladder(base, len(y), over=over) / factor
+    if base > 1 and bool(known.fits(omega, stored)):
+        linear = f"positions divided by {told(factor)}" if factor != 1 else ""
+        values = {"factor": factor} if linear else {}
+        yield Fitted(omega, base, (math.exp(low), math.exp(high)), "linear" if linear else "",
+                     values, ", ".join(filter(None, (linear, says))), stored)  # fmt: skip
+
+
+def _ntk(one: Fitted, known: Known) -> Fitted:
+    """The same, as a known base changed by a factor, where its own base is no number one writes."""
+    pairs = known.omega.numel()
+    if one.base is None or pairs < 2 or _length(one.base) < SURE:
+        return one
+    for base in BASES:
+        if one.between[0] <= base:
+            continue
+        ends = [(b / base) ** ((pairs - 1) / pairs) for b in one.between]
+        factor = simplest(*ends)
+        if _length(factor) <= 2:
+            words = f"NTK: base {told(base)} changed for factor {told(factor)}"
+            exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
+            fits = not one.words and bool(known.fits(exact, one.stored))
+            return replace(
+                one, omega=exact if fits else one.omega, scaling="ntk",
+                words=", ".join(filter(None, (words, one.words))),
+                values={**one.values, "factor": factor, "base": base},
+                others=(f"a base of {told(one.base)} and no scaling",),
+            )  # fmt: skip
+    return one
+
+
+def _even(known: Known, stored: torch.dtype) -> Fitted | None:
+    """Frequencies evenly spaced."""
+    pairs = known.omega.numel()
+    if pairs < 3:
+        return None
+    first, last = float(known.omega[0]), float(known.omega[-1])
+    omega = torch.linspace(first, last, pairs, dtype=torch.float64)
+    wide = Known(known.omega, known.radius + known.radius.max())
+    if not bool(wide.fits(omega, stored)):
+        return None
+    words = f"frequencies evenly spaced from {told(first)} to {told(last)}"
+    if abs(last - first) <= 2 * float(known.radius.max()):
+        words = f"all frequencies alike, {told(first)}"
+    return Fitted(omega, None, (math.nan, math.nan), "even", {"first": first, "last": last},
+                  words, stored)  # fmt: skip
+
+
+LENGTHS = tuple(2.0**k for k in range(8, 21))
+PARTS = ((1.0, 4.0), (1.0, 32.0), (1.0, 2.0), (1.0, 8.0), (1.0, 16.0))
+TRIED = 100  # candidates that are looked at closely; the usual ones come first
+
+
+def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[float, float]]]:
+    """Bases that the first pairs, not scaled yet, agree on; then the usual ones."""
+    y, off = known.logarithms(stored)
+    if abs(float(y[0])) > float(off[0]):
+        return
+    upto = 1
+    while upto + 1 < len(y):
+        low, high = base_interval(y, off, len(y), upto + 1)
+        if low > high:
+            break
+        upto += 1
+    seen: list[float] = []
+    for end in range(upto, 0, -1):
+        low, high = base_interval(y, off, len(y), end)
+        base = simplest(math.exp(low), math.exp(high))
+        if base > 1 and base not in seen and len(seen) < 3:  # of 1 nothing is a ladder
+            seen.append(base)
+            yield base, (math.exp(low), math.exp(high))
+    for base in BASES:
+        if base not in seen:
+            yield base, (base, base)
+
+
+def _factors(
+    known: Known, pure: Tensor, kept: Tensor, stored: torch.dtype
+) -> Iterator[tuple[int, float, Tensor]]:
+    """Of candidates γ (C, B): which give the frequencies as γω + (1 − γ)ω/s, with s: row, s, ω.
+
+    s is read from the pair that is scaled most.
+    """
+    ratio, off = known.omega / pure, known.radius / pure + relative_error(pure, stored)
+    if bool((ratio > 1 + off).any()):
+        return
+    last = kept.argmin(-1)
+    least = kept.gather(-1, last[:, None])[:, 0]
+    g = (ratio[last] - least) / (1 - least)
+    wide = off[last] / (1 - least)
+    there = (least < 1) & (g - wide > 0) & (g - wide < 1)
+    loose = (g[:, None] + (1 - g)[:, None] * kept - ratio).abs() <= off + wide[:, None]
+    for row in (there & loose.all(-1)).nonzero()[:TRIED, 0].tolist():
+        s = simplest(1 / float(g[row] + wide[row]), 1 / float(g[row] - wide[row]))
+        omega = pure * (kept[row] + (1 - kept[row]) / s)
+        if s > 1 and bool(known.fits(omega, stored)):
+            yield row, s, omega
+
+
+def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
+    """By parts in the turns: low, high and the length have one common factor that is free."""
+    pairs = known.omega.numel()
+    for base, between in _bases(known, stored):
+        pure = scalings.ladder(base, pairs)
+        which = [(low, high, n) for low, high in PARTS for n in LENGTHS]
+        kept = torch.stack([
+            ((n * pure / math.tau - low) / (high - low)).clamp(0, 1) for low, high, n in which
+        ])  # fmt: skip
+        found = list(_factors(known, pure, kept, stored))
+        for row, s, omega in found[:1]:
+            low, high, n = which[row]
+            name = "Llama 3.1" if high == 4 else "NTK by parts"
+            also = (f"{len(found) - 1} other choices of low, high and length",)
+            yield Fitted(
+                omega, base, between, "llama3",
+                {"factor": s, "low": low, "high": high, "original": n},
+                f"{name} factor {told(s)}, low {told(low)}, high {told(high)}, "
+                f"original length {told(n)}", stored, also if len(found) > 1 else (),
+            )  # fmt: skip
+        if found:
+            return
+
+
+def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
+    """By parts in the index: between which indices, and from which length those may come."""
+    pairs = known.omega.numel()
+    for base, between in _bases(known, stored):
+        pure = scalings.ladder(base, pairs)
+        usual = [(*scalings.ramp_of(base, pairs, n, 32, 1, whole=whole), n)
+                 for whole in (True, False) for n in LENGTHS]  # fmt: skip
+        every = [(float(low), float(high), 0.0) for low in range(pairs)
+                 for high in range(low + 1, 2 * pairs) if between[0] < between[1]]  # fmt: skip
+        which = torch.tensor([*(one for one in usual if one[0] < one[1]), *every],
+                             dtype=torch.float64)  # fmt: skip
+        b = torch.arange(pairs, dtype=torch.float64)
+        kept = 1 - ((b - which[:, :1]) / (which[:, 1:2] - which[:, :1])).clamp(0, 1)
+        found = list(_factors(known, pure, kept, stored))
+        for row, s, omega in found[:1]:
+            low, high, n = which[row].tolist()
+            lengths = sorted({which[r, 2].item() for r, t, _ in found if t == s} - {0.0})
+            also = tuple(f"original length {told(other)}" for other in lengths if other != n)
+            length = f", original length {told(n)}" if n else ""
+            yield Fitted(
+                omega, base, between, "yarn",
+                {"factor": s, **({"original": n, "fast": 32.0, "slow": 1.0} if n else {}),
+                 "from_index": low, "to_index": high},
+                f"YaRN factor {told(s)}{length}", stored,
+                also if n else ("any betas and length that give these indices",),
+            )  # fmt: skip
+        if found:
+            return
+
+
+BASES = (10_000.0, 500_000.0, 1_000_000.0, 150_000.0, 100_000.0, 5_000_000.0, 8_000_000.0)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Frequencies ω_b > 0, each within its radius: (B,), (B,)."""
+
+    omega: Tensor
+    radius: Tensor
+
+    def fits(self, formula: Tensor, stored: torch.dtype = torch.float32) -> Tensor:
+        """Whether ladders (.., B) give these frequencies, stored in a dtype: (..)."""
+        slack = formula_error(formula)
+        if stored == torch.float32:
+            off = (self.omega - formula).abs() - slack * formula
+            return (off <= self.radius).all(-1)
+        ends = (((1 + s * slack) * formula).to(stored).double() for s in (-1, 1))
+        low, high = ends
+        off = torch.minimum((self.omega - low).abs(), (self.omega - high).abs())
+        return (off <= self.radius).all(-1)
+
+    def logarithms(self, stored: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """ln ω and how far that may be off, rounding of the code among it: (B,), (B,)."""
+        part = self.radius / self.omega + relative_error(self.omega, stored)
+        return self.omega.log(), -torch.log1p(-part.clamp(max=1 - 1e-15))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A ladder: ``omega`` by the formula in float64, ``between`` the bases that would fit.
+
+    ``stored``: the dtype to which the frequencies were rounded.  ``scaling`` is "", linear, ntk,
+    yarn, llama3 or even, with ``values`` of its parameters and ``words``; ``others`` says what
+    fits as well.
+    """
+
+    omega: Tensor
+    base: float | None
+    between: tuple[float, float]
+    scaling: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    words: str = ""
+    stored: torch.dtype = torch.float32
+    others: tuple[str, ...] = ()
+
+
+def formula_error(omega: Tensor) -> Tensor:
+    """How far, relatively, a frequency computed in float32 may be off its formula."""
+    return (2 * omega.log().abs() + 8) * unit_roundoff(torch.float32)
+
+
+def relative_error(omega: Tensor, stored: torch.dtype) -> Tensor:
+    """The same, once it was stored in a dtype; numbers below the normal ones lose more."""
+    if stored == torch.float32:
+        return formula_error(omega)
+    info = torch.finfo(stored)
+    return formula_error(omega) + unit_roundoff(stored) + info.smallest_normal * info.eps / omega
+
+
+def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float, float]:
+    """The logarithms of bases that give the pairs 1..upto: from, to (empty where from > to)."""
+    b = torch.arange(1, upto + 1, dtype=torch.float64) / over
+    middle, width = -y[1 : upto + 1] / b, off[1 : upto + 1] / b
+    return float((middle - width).max()), float((middle + width).min())
+
+
+def ladder_parts(
+    found: Fitted | None, known: Known, places: int, formula: Tensor | None = None, *,
+    whole: bool = True,
+) -> Iterator[Part]:  # fmt: skip
+    """Base and scaling of a ladder whose frequencies were read at so many positions.
+
+    ``formula``: all its frequencies, where ``found`` is that of some; ``whole``: positions are.
+    """
+    read = f"{len(known.omega)} frequencies read at {places} positions"
+    if found is None:
+        worst = float((known.radius / known.omega.clamp(min=1e-300)).max())
+        first = ", ".join(told(w) for w in known.omega[:3].tolist())
+        slow = not whole or float(known.omega.max()) <= 1.5
+        turns = "" if slow else ", known up to whole turns a position"
+        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}",
+                   f"{read}, each within {worst:.1g} of it", certain=False)  # fmt: skip
+        return
+    low, high = found.between
+    if found.base is None:
+        yield Part("base", None, "", "the frequencies follow from no base", certain=False)
+    else:
+        exact = found.omega if formula is None else formula.abs()
+        yield Part("base", found.base, "" if found.scaling == "ntk" else f"base {told(found.base)}",
+                   f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
+                   f"largest difference {float((known.omega - exact).abs().max()):.1g}",
+                   certain=high - low <= 1e-3 * high and not found.others)  # fmt: skip
+    seen = [f"the formula gives every one of {read}",
+            *(f"{other} fits as well" for other in found.others)]  # fmt: skip
+    yield Part("scaling", {"family": found.scaling or "none", **found.values}, found.words,
+               "; ".join(seen), certain=not found.others)  # fmt: skip

@@ -1,0 +1,299 @@
+"""Which keys queries see, as a rule, of code that makes a mask; and what code makes of a mask.
+
+The rule is causal, a window, blocks, a prefix, or none that is known.  Beside it stand what True
+says, what hides, what numbers do, and what a query reads that sees nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ...numeric.profile import unit_roundoff
+from ..draw import Draw
+from ..identity import Identity, Part, told
+from ..subjects import Attention, Mask
+from .weights import KEYS, drawn, weights_of
+
+ALIGNED = {"end": "aligned at the end", "start": "aligned at the start",
+           "neither": "aligned at neither end"}  # fmt: skip
+
+BEYOND = 8  # keys that are looked at beyond twice the width of a window
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A rule for what is visible.
+
+    ``name``: none, causal, window, mirrored, inverted, prefix, blocks, sinks, irregular or empty.
+    ``before`` and ``after``: how far a query sees, None where as far as was asked.  ``own``:
+    whether it sees itself.  ``alignment``: where the last query stands if there are fewer queries
+    than keys, "" where that was not asked or cannot be told.  ``size`` of a prefix, block or sink.
+    ``counts``: of visible keys, for each query.  ``ahead``: whether any query sees a later key.
+    """
+
+    name: str
+    before: int | None
+    after: int | None
+    alignment: str
+    counts: tuple[int, ...]
+    size: int = 0
+    ahead: bool = False
+
+    @property
+    def window(self) -> int | None:
+        """How many keys a causal query sees, itself among them; None where there is no window."""
+        return None if self.before is None or self.after != 0 else self.before + 1
+
+    @property
+    def words(self) -> str:
+        """As one would say it."""
+        if self.name == "causal" and self.after == -1:
+            return "causal, without the query's own key"
+        known = {
+            "none": "no mask", "causal": "causal", "empty": "nothing visible",
+            "mirrored": "a query sees itself and later keys only (causal the other way)",
+            "inverted": "a query sees later keys only (the inverse of a causal mask)",
+            "prefix": f"causal after a prefix of {self.size} keys that all see",
+            "blocks": f"blocks of {self.size} keys", "irregular": "an irregular mask",
+            "causal blocks": f"causal within blocks of {self.size} keys",
+            "sinks": f"causal, a window of {(self.before or 0) + 1} keys and the first {self.size}",
+        }  # fmt: skip
+        if self.name == "window":
+            if self.after == 0:
+                return f"causal, a window of {self.window} keys"
+            sides = [f"{n if n is not None else 'all'} {side}"
+                     for n, side in ((self.before, "before"), (self.after, "after"))]  # fmt: skip
+            return f"a window of {' and '.join(sides)}"
+        return known[self.name]
+
+    def parts(self, seen: str, more: str = "") -> Iterator[Part]:
+        """The rule, read in the way that ``seen`` says, and where the last query stands."""
+        value = {"rule": self.name, "before": self.before, "after": self.after,
+                 "window": self.window, "counts": list(self.counts[:16]),
+                 "ahead": self.ahead}  # fmt: skip
+        yield Part("mask", value, self.words + more, seen, certain=self.name != "irregular")
+        if self.alignment:
+            words = ALIGNED[self.alignment]
+            yield Part("alignment", self.alignment, words, "3 queries and 7 keys")
+
+
+def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
+    """The rule of what is visible in squares (n, n), and where queries stand in (T, S), T < S.
+
+    >>> pattern(torch.ones(4, 4).tril().bool(), torch.ones(2, 4).tril(2).bool()).alignment
+    'end'
+    """
+    counts = tuple(square.sum(-1).tolist())
+    name, before, after, size = _rule(square)
+    alignment = ""
+    if wide is not None and name in ("causal", "window", "mirrored", "inverted"):
+        T, S = wide.shape
+        t, s = torch.arange(T)[:, None], torch.arange(S)[None, :]
+        fit = []
+        for word, start in (("end", S - T), ("start", 0)):
+            o = s - (t + start)
+            low = -S if before is None else -before
+            high = S if after is None else after
+            if bool((((o >= low) & (o <= high)) == wide).all()):
+                fit.append(word)
+        alignment = fit[0] if len(fit) == 1 else "" if fit else "neither"
+    ahead = bool(square.triu(1).any())
+    return Pattern(name, before, after, alignment, counts, size, ahead)
+
+
+def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:
+    """The rule, read of more keys where few distances beyond its edge were among those of n keys.
+
+    ``see`` gives what is visible (m, m).  A key that is missing at one distance looks like the edge
+    of a window until the next is seen.  What the code raises at that size is left to who calls.
+
+    >>> gap = lambda n: (o := torch.arange(n)[:, None] - torch.arange(n)).ge(0) & (o != 7)
+    >>> first = pattern(gap(8))
+    >>> first.name, read_on(first, gap, 8)[0].name
+    ('window', 'irregular')
+    """
+    edge = 1 + max(rule.before or 0, rule.after or 0)
+    if rule.name not in ("window", "sinks") or 2 * edge <= n:
+        return rule, n
+    more = 2 * edge + BEYOND
+    return replace(pattern(see(more)), alignment=rule.alignment), more
+
+
+def _rule(seen: Tensor) -> tuple[str, int | None, int | None, int]:
+    """The name, how far before and after, and a size."""
+    n = seen.shape[0]
+    t, s = torch.arange(n)[:, None], torch.arange(n)[None, :]
+    offset = s - t
+    if not bool(seen.any()):
+        return "empty", 0, 0, 0
+    if bool(seen.all()):
+        return "none", None, None, 0
+    low, high = int(offset[seen].min()), int(offset[seen].max())
+    if bool((((offset >= low) & (offset <= high)) == seen).all()):
+        before = None if low == -(n - 1) else -low
+        after = None if high == n - 1 else high
+        if before is None:
+            return ("causal" if high in (0, -1) else "window"), None, after, 0
+        if after is None and low in (0, 1):
+            return ("mirrored" if low == 0 else "inverted"), before, None, 0
+        return "window", before, after, 0
+    causal = offset <= 0
+    for size in range(2, n):
+        block = (t // size) == (s // size)
+        if torch.equal(seen, block):
+            return "blocks", None, None, size
+        if torch.equal(seen, block & causal):
+            return "causal blocks", None, 0, size
+        if torch.equal(seen, causal | (s < size)):
+            return "prefix", None, 0, size
+    last = seen[-1]
+    hidden = (~last).nonzero()[:, 0].tolist()
+    if hidden and bool((seen <= causal).all()):
+        size, width = hidden[0], n - 1 - hidden[-1]
+        if size and torch.equal(seen, causal & ((offset > -width) | (s < size))):
+            return "sinks", width - 1, 0, size
+    return "irregular", None, None, 0
+
+
+LARGE = 160
+
+
+def identify_mask(code: Mask, draw: Draw) -> Identity:
+    """Look at the masks of squares and of 3 queries with 7 keys; ``draw`` is not needed."""
+    del draw
+    square, wide = (_plane(code.mask(T, S)) for T, S in ((LARGE, LARGE), (3, 7)))
+    visible, says = _visible(code, square)
+    wide_visible, _ = _visible(code, wide)
+    rule, keys = read_on(
+        pattern(visible, wide_visible), lambda n: _visible(code, _plane(code.mask(n, n)))[0], LARGE
+    )
+    few = ", ".join(map(str, rule.counts[:8]))
+    parts = list(rule.parts(f"{keys} queries and keys, the first of which see {few}"))
+    dtype = str(square.dtype).removeprefix("torch.")
+    truth = square.dtype == torch.bool
+    parts.append(Part("polarity", says, f"True means {says}" if truth else says,
+                      "as its maker says" if truth else "the values of the mask"))  # fmt: skip
+    parts.append(Part("dtype", dtype, dtype, "the tensor"))
+    answers: tuple[str, ...] = ()
+    if truth and rule.name in ("mirrored", "inverted"):
+        other = "hidden" if says == "visible" else "visible"
+        answers = (f"is the mask causal? no: {rule.words}; it would be if True meant {other}",)
+    return Identity("mask", tuple(parts), answers)
+
+
+def _plane(mask: Tensor) -> Tensor:
+    """The last two axes."""
+    if mask.dim() < 2:
+        raise ValueError(f"a mask has axes of queries and keys; this one is {tuple(mask.shape)}")
+    return mask.detach().cpu().reshape(-1, *mask.shape[-2:])[0]
+
+
+def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
+    """What is visible, and the words for how that is said."""
+    if mask.dtype == torch.bool:
+        if code.true_means == "visible":
+            return mask, "visible"
+        return ~mask, "hidden"
+    least = float(mask.min())
+    added = mask.double()
+    if not code.adds and least >= 0 and set(torch.unique(added).tolist()) <= {0.0, 1.0}:
+        return added > 0, "1 for visible, 0 for hidden"
+    if least >= 0:
+        return torch.ones_like(added, dtype=torch.bool), "numbers added to scores"
+    hidden = added <= min(-1e3, least / 2)
+    how = "−inf" if least == -torch.inf else told(least)
+    return ~hidden, f"{how} added to what is hidden"
+
+
+
+
+def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterator[Part]:
+    """Polarity of truth values, what numbers do, and what a query that sees nothing reads."""
+    if "bool" in code.masks:
+        yield _polarity(code, draw)
+    if "float" in code.masks:
+        yield _numbers(code, draw)
+    if code.masks:
+        yield _hidden_row(code, draw, groups)
+
+
+def _polarity(code: Attention, draw: Draw) -> Part:
+    """Keys 0 and 1 of a mask are True, and the last query's own key."""
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
+    mask = torch.zeros(1, 1, KEYS, KEYS, dtype=torch.bool, device=draw.device)
+    mask[..., :2] = True
+    plain = weights_of(code, q, k)[0, :, -1] > 0
+    seen = weights_of(code, q, k, mask)[0, :, -1] > 0
+    marked = mask[0, 0, -1].cpu()
+    words, value = "truth values of a mask that neither show nor hide", "other"
+    shows = bool((seen == (plain & marked)).all())
+    if shows or bool((seen == (plain & ~marked)).all()):
+        value = "visible" if shows != code.true_hides else "hidden"
+        words = f"True means {value}"
+    elif bool((seen == plain).all()):
+        words, value = "a mask of truth values that does nothing", "none"
+    return Part("polarity", value, words, f"the last of {KEYS} queries, with the first 2 keys True")
+
+
+def _numbers(code: Attention, draw: Draw) -> Part:
+    """Whether numbers are added to scores as they are."""
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
+    mask = draw.normal(1, 1, KEYS, KEYS, salt=23)
+    mask = mask[:, :, -1:].expand_as(mask) if code.by_key else mask
+    before, after = weights_of(code, q, k)[0, :, -1], weights_of(code, q, k, mask)[0, :, -1]
+    use = (before > 0).all(0)
+    y = (after.log() - before.log())[:, use]
+    x = mask[0, 0, -1].double().cpu()[use].expand_as(y)
+    y, x = y - y.mean(-1, keepdim=True), x - x.mean(-1, keepdim=True)
+    slope = float((x * y).sum() / (x * x).sum())
+    off = float((y - slope * x).abs().nan_to_num(posinf=1e9, neginf=1e9, nan=1e9).max())
+    tol = 64 * unit_roundoff(draw.dtype) * (KEYS + 8 + code.width)
+    seen = f"random numbers as a mask: the logarithms of weights change by them times {slope:.4g}"
+    if off > tol:
+        seen = f"what the weights change by is {off:.2g} from any multiple of them"
+        return Part("numbers", None, "a mask of numbers that is not added to the scores", seen)
+    plain = abs(slope - 1) <= tol
+    words = "" if plain else f"a mask of numbers multiplied by {slope:.4g} before it is added"
+    return Part("numbers", slope if not plain else 1.0, words, seen)
+
+
+def _hidden_row(code: Attention, draw: Draw, groups: list[int] | None) -> Part:
+    """What the last query reads if every key is hidden from it, in each way that the code takes."""
+    assert code.attend is not None  # who calls has seen it
+    q, k = drawn(code, draw, KEYS, KEYS, 21)
+    v = draw.normal(1, code.groups, KEYS, code.width, salt=24)
+    ways: dict[str, Tensor] = {}
+    if "bool" in code.masks:
+        shown = torch.ones(1, 1, KEYS, KEYS, dtype=torch.bool, device=draw.device)
+        shown[..., 0 if code.by_key else -1 :, :] = False
+        ways["all False"] = shown
+    if "float" in code.masks:
+        for name, value in (("−inf", -torch.inf), ("the least number", torch.finfo(q.dtype).min)):
+            added = torch.zeros(1, 1, KEYS, KEYS, dtype=q.dtype, device=draw.device)
+            added[..., 0 if code.by_key else -1 :, :] = value
+            ways[name] = added
+    told = {
+        name: _reads(code.attend(q, k, v, mask)[0, :, -1], v, groups)
+        for name, mask in ways.items()
+    }
+    kinds = set(told.values())
+    what = kinds.pop() if len(kinds) == 1 else ", ".join(f"{w} ({n})" for n, w in told.items())
+    words = f"a query that sees nothing reads {what}"
+    return Part("hidden rows", told, words, f"the last of {KEYS} queries, each way of hiding")
+
+
+def _reads(row: Tensor, v: Tensor, groups: list[int] | None) -> str:
+    """Zeros, NaN, the mean of all values, or something else."""
+    if not bool(row.isfinite().all()):
+        return "NaN"
+    if not bool(row.any()):
+        return "zeros"
+    mean = v[0].double().mean(-2)
+    if groups is None:
+        return "some values"
+    off = float((row.double() - mean[groups]).abs().max())
+    return "the mean of all values" if off <= 64 * KEYS * unit_roundoff(v.dtype) else "some values"

@@ -1,0 +1,278 @@
+"""Scores and weights of attention, of a layer too: their scale, and whether weights add up to 1."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..finding import Seen
+from ..identify.calls import REFUSALS
+from ..identify.weights import scale_alone
+from ..response import gap
+from ..subjects import Attention
+from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .inputs import other_heads
+from .laws import instead
+from .scene import Scene, in_formats
+
+LARGE = 1e4
+
+
+@instead("shift-of-scores")
+def large_in_a_layer(scene: Scene) -> Outcome:
+    """Large scores inside a layer give numbers, where its projections can be set."""
+    inner = projected(scene.subject)
+    if inner is None:
+        return not_asked("the code takes tokens: nothing can be added to its scores")
+    inside = replace(scene, subject=inner)
+    most = torch.finfo(scene.draw.dtype).max
+    large = LARGE * math.log(most) / math.log(torch.finfo(torch.float32).max)  # an exponent's range
+    large = min(large, math.sqrt(most) / 16)  # so that products are finite
+    for name in "qk":
+        given = dict(zip("qkv", inside.given(1, 3, 80), strict=True))
+        given[name] = large * given[name]
+        assert inner.attend is not None  # what is projected has one
+        found = inner.attend(*given.values(), None)
+        bad = (~found.isfinite()).nonzero().tolist()
+        if bad:
+            words = ("queries", "keys")[name == "k"]
+            seen = Seen({"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
+                        ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
+                        ("wanted there", "a finite number"), math.inf)  # fmt: skip
+            return broken(f"large scores give {float(found[tuple(bad[0])])} inside the layer", seen)
+    return not_asked("the code takes tokens: nothing can be added to its scores; large ones give "
+                     "finite numbers")  # fmt: skip
+
+
+@probe("scale-as-declared", "attention")
+@in_formats
+def scale_as_declared(scene: Scene) -> Outcome:
+    """The scale that is identified, at every number of heads that the code takes."""
+    one = scene.subject
+    if one.attend is None:
+        one = projected(one) if scene.declared.scale is not None else None
+        if one is None:
+            return not_asked("the code takes tokens: its scores cannot be set")
+    seen, d = not_asked(""), one.width or 5
+    own = (one.heads, scene.declared.groups or one.groups)
+    for h, g in dict.fromkeys((own, *other_heads(one))):
+        try:
+            read = scale_alone(replace(one, heads=h, groups=g), scene.draw, scene.floor)
+        except REFUSALS:
+            if (h, g) == own:
+                raise
+            continue  # it does not take so many heads
+        if read is None:
+            return undecided("one of two keys has no weight, so that no scale can be read")
+        if not read.linear:
+            return undecided("the scores are not a scale times q·k: no scale can be read")
+        wanted = scene.declared.scale or 1 / math.sqrt(d)
+        words = (f"weights have the ratios of a scale of {round(read.value, 6):.6g}, and "
+                 f"{wanted:.6g} is declared")  # fmt: skip
+        seen = compared(
+            torch.tensor([read.value], dtype=torch.float64), wanted, read.radius,
+            lambda _, words=words: (words, {"seed": scene.draw.seed}, "the scale that was read"),
+            f"the weights have the ratios of scale {wanted:.6g}", there="the declared scale",
+            H=h, G=g, D=d,
+        )  # fmt: skip
+        if seen.witness is not None:
+            break
+    return seen
+
+
+ONE = r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
+NAMES = {part: re.compile(ONE.format(words), re.IGNORECASE)
+         for part, words in {"q": "q|query|queries", "k": "k|key|keys", "v": "v|value|values",
+                             "qkv": "qkv|c_attn|in_proj|query_key_value"}.items()}  # fmt: skip
+
+
+@dataclass
+class _Run:
+    """One run of a layer: what its projections are to give, and what its last one was given."""
+
+    given: dict[str, Tensor]
+    seen: set[str] = field(default_factory=set)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    read: Tensor | None = None
+
+
+def projected(layer: Attention) -> Attention | None:
+    """The attention inside a layer: q (B, H, T, D), k and v (B, G, T, D) -> (B, H, T, D).
+
+    The projections are found by their names; while the layer runs, what they give is replaced, and
+    what its last projection is given is read.  That this is attention at all is not assumed: who
+    reads it has to see weights that are a softmax of products.  ``None`` where its projections are
+    not found, or do not split into its heads.
+    """
+    parts = _parts(layer.module)
+    if parts is None or layer.layer is None:
+        return None
+    weight = next(iter(parts.values())).weight
+    run, tokens = _Run({}), torch.zeros(1, 3, layer.embed).to(weight)  # type: ignore[arg-type]
+    with torch.no_grad(), _hooked(layer.module, parts, run):
+        out = layer.layer(tokens)
+    widths = {name: shape[-1] for name, shape in run.shapes.items()
+              if shape[:-1] == tokens.shape[:-1]}  # fmt: skip
+    if set(widths) != set(parts):
+        return None
+    heads = layer.heads
+    whole = widths["qkv"] // 3 if "qkv" in widths else widths["q"]
+    width = whole // heads
+    if whole % heads or not width or widths.get("k", whole) % width:
+        return None
+    groups = widths.get("k", whole) // width
+    if (out if run.read is None else run.read).shape[-1] != whole:
+        return None  # values have another width
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is not None or q.shape[2] != k.shape[2]:
+            raise ValueError("a layer has as many queries as keys, and no mask from outside")
+        rows = {name: x.transpose(1, 2).flatten(2) for name, x in (("q", q), ("k", k), ("v", v))}
+        run = _Run({"qkv": torch.cat(tuple(rows.values()), -1)} if "qkv" in parts else rows)
+        with _hooked(layer.module, parts, run):
+            assert layer.layer is not None  # seen above
+            out = layer.layer(_tokens(layer, q))
+        found = out if run.read is None else run.read
+        return found.reshape(*found.shape[:2], heads, width).transpose(1, 2)
+
+    return replace(layer, attend=attend, width=width, groups=groups, masks=())
+
+
+def _tokens(layer: Attention, q: Tensor) -> Tensor:
+    return torch.zeros(q.shape[0], q.shape[2], layer.embed, dtype=q.dtype, device=q.device)
+
+
+def _matrices(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The parts that are one matrix, by the last word of their name."""
+    for name, part in module.named_modules():
+        weight = getattr(part, "weight", None)
+        if isinstance(weight, Tensor) and weight.ndim == 2 and not any(part.children()):
+            yield name.rpartition(".")[2], part
+
+
+def _parts(module: nn.Module | None) -> dict[str, nn.Module] | None:
+    """The projections by name: q, k and v, or qkv in one; None where these are not one of each."""
+    if module is None:
+        return None
+    found: dict[str, list[nn.Module]] = {name: [] for name in NAMES}
+    for name, part in _matrices(module):
+        for kind, pattern in NAMES.items():
+            if pattern.fullmatch(name):
+                found[kind].append(part)
+    many = {kind: len(those) for kind, those in found.items()}
+    for kinds in (("q", "k", "v"), ("qkv",)):
+        if many == {kind: int(kind in kinds) for kind in NAMES}:
+            return {kind: found[kind][0] for kind in kinds}
+    return None
+
+
+@contextmanager
+def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) -> Iterator[None]:
+    """The layer with what its projections give replaced, and its last projection listened to."""
+    assert module is not None  # its parts were found
+    handles: list[Any] = []
+
+    def gives(kind: str) -> Any:
+        def hook(_part: nn.Module, _inputs: Any, out: Tensor) -> Tensor | None:
+            run.seen.add(kind)
+            run.shapes[kind] = tuple(out.shape)
+            wanted = run.given.get(kind)
+            return None if wanted is None else wanted.reshape(out.shape).to(out.dtype)
+
+        return hook
+
+    def listens(_part: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if run.seen == set(parts) and run.read is None and isinstance(inputs[0], Tensor):
+            run.read = inputs[0]
+
+    try:
+        handles += [part.register_forward_hook(gives(kind)) for kind, part in parts.items()]
+        handles += [part.register_forward_pre_hook(listens) for _, part in _matrices(module)
+                    if all(part is not one for one in parts.values())]  # fmt: skip
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# in two free directions a random vector is as near as this to a span once in 1e8
+NEAR, FAR = 1e-4, 1e-2
+
+
+@instead("rows-sum-to-one")
+def on_a_line(scene: Scene) -> Outcome:
+    """Weights add up to one: outputs for tokens on a line keep to the directions of that line.
+
+    Tokens x + a_j d lie on a line.  Where values V_h x + c_h are linear in a token, and weights add
+    up to one, every head h gives V_h x + c_h + m V_h d with some mean m of the a_j, whatever
+    positions and masks do, so that ::
+
+        f(x + a_i d) − f(x alone)  lies in the span of V_1 d .. V_H d, and of d with a residual
+
+    Sums s_h other than one add (s_h − 1) (V_h x + c_h).  With two lines of the same d, through x
+    and through y, the span then holds V (x − y) = f(x alone) − f(y alone), which it does not hold
+    otherwise (but for chance, where it leaves two directions free).
+    """
+    one, call = scene.subject, scene.tokens
+    assert call is not None  # code on queries, keys and values is looked at by the formula
+    x, y, d = (scene.draw.normal(1, 1, one.embed, salt=n) for n in (1, 2, 3))
+
+    def alone(a: Tensor) -> Tensor:
+        return call(a[..., :1] * x + a[..., 1:2] * y + a[..., 2:] * d)
+
+    places = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.5, 0.0), (1.0, 0.0, 1.0), (1.0, 0.0, -1.0))
+    ends = [scene.allow(alone, torch.tensor([[place]]).to(x)) for place in places]
+    first, second, middle, more, less = (end.output for end in ends)
+    allowed = sum(end() for end in ends)
+    bent = max(gap(first + second, 2 * middle), gap(more + less, 2 * first))
+    if bent > 2 * allowed:
+        return not_asked("what the layer makes of one token is not linear: its values are not seen")
+    target = (first - second).double().flatten()
+    if float(target.norm()) <= 2 * allowed * math.sqrt(target.numel()):
+        return undecided("what the layer makes of one token alone does not depend on the token: "
+                         "its values are not seen")  # fmt: skip
+    rows, off, many = [d.double().flatten(), (x - y).double().flatten()], allowed, one.embed + 2
+    _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
+    if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
+        return undecided("what the layer makes of one token is a multiple of it: its values are "
+                         "not told from a residual")  # fmt: skip
+    for turn in range(2):
+        for base, through in ((first, x), (second, y)):
+            a = 2 * scene.draw.normal(1, many, 1, salt=10 + turn)
+            seen = scene.allow(lambda a, x=through: call(x + a * d), a)
+            rows += list((seen.output - base).double()[0])
+            off = max(off, seen() + allowed)
+    span = torch.stack(rows)
+    _, values, directions = torch.linalg.svd(span, full_matrices=False)
+    # a change of every entry by `off` moves a singular value by its Frobenius norm at most
+    bound = off * math.sqrt(span.numel())
+    free = one.embed - int((values > bound).sum())
+    if free < 2:
+        return undecided("the outputs span every direction: sums of weights are not seen in them")
+    if _outside(target, directions[values > bound]) > FAR:
+        return held("tokens on a line gave outputs along it: the weights add up to one",
+                    B=1, T=many, E=one.embed)  # fmt: skip
+    sure = values > bound / NEAR
+    near = NEAR + bound / float(target.norm())
+    rest = _outside(target, directions[sure])
+    if rest > near or near > 2 * NEAR:
+        return undecided("rounding hides the directions of the outputs", rest, near)
+    witness = Seen(
+        {"B": 1, "T": many, "E": one.embed, "seed": scene.draw.seed},
+        ("share of f(x) − f(y), for x and y alone, outside the directions of the outputs", rest),
+        ("the least such share where weights add up to one", FAR), FAR - rest, near,
+    )  # fmt: skip
+    why = "tokens on a line gave outputs off it: the weights do not add up to one"
+    return broken(why, witness, B=1, T=many, E=one.embed)
+
+
+def _outside(target: Tensor, basis: Tensor) -> float:
+    """The share of a vector that an orthonormal basis (n, E) does not reach."""
+    return float((target - basis.T @ (basis @ target)).norm() / target.norm())
