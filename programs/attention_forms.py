@@ -183,7 +183,7 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
     arrays, lengths = on.given(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
     on = OnHeads(code.again(), parse(whole))
-    require_meaning(on.program.run, arrays, on.signature, lengths, "BHGr" + "n" * on.square)
+    require_meaning(on.program.run, arrays, on.signature, lengths, "BHG")
     q, k, v = _drawn(code, groups=on.groups == "G")
     q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
     out = on.attend(q, k, v)
