@@ -36,7 +36,7 @@ class _Shown:
         self.record = record
 
     def json(self) -> str:
-        """The record as JSON; ``attnproof/table_schema.json`` describes it."""
+        """The record as JSON; ``attnproof schema --table`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
     def __str__(self) -> str:

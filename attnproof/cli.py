@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from copy import copy
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -287,6 +288,14 @@ register_sweep(app)
 register_trials(app)
 
 
+RECORDS = {
+    "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
+    "--trials": ("trial_records", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
+    "--code": ("real_code.records", "CodesRecord"),
+    "--calibration": ("numeric.calibration.record", "Calibration"),
+}  # fmt: skip
+
+
 @app.command()
 def schema(
     table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
@@ -305,20 +314,10 @@ def schema(
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
-    match given:
-        case ["--table"]:
-            from .card_records import table_schema_text as text
-        case ["--trials"]:
-            from .trial_records import trials_schema_text as text
-        case ["--sweep"]:
-            from .sweeping.records import sweep_schema_text as text
-        case ["--code"]:
-            from .real_code.records import code_schema_text as text
-        case ["--calibration"]:
-            from .numeric.calibration.record import calibration_schema_text as text
-        case _:
-            from .records import schema_text as text
-    print(text(), end="")
+    from .evidence import schema_text
+
+    home, name = RECORDS[given[0] if given else ""]
+    print(schema_text(getattr(import_module(f".{home}", __package__), name)), end="")
     return 0
 
 

@@ -7,6 +7,7 @@ that was never measured.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
@@ -18,7 +19,7 @@ __all__ = [
     "DerivedEvidence", "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence",
     "InternalErrorEvidence", "MeasuredEvidence", "MisreadEvidence", "Number", "Policy",
     "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "SidesRecord", "Status",
-    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord", "limits",
+    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord", "limits", "schema_text",
 ]  # fmt: skip
 
 Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
@@ -33,6 +34,13 @@ class Record(BaseModel):
     model_config = ConfigDict(
         strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
     )
+
+
+def schema_text(kind: type[BaseModel]) -> str:
+    """The JSON schema of a record, as ``attnproof schema`` prints it."""
+    schema = kind.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 class Formula(Record):

@@ -6,7 +6,6 @@ Everything a report shows stands here, and nothing else does; the parts are in `
 
 from __future__ import annotations
 
-import json
 from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
@@ -88,7 +87,6 @@ __all__ = [
     "UseRecord",
     "Verdict",
     "WitnessRecord",
-    "schema_text",
 ]  # fmt: skip
 
 SCHEMA_VERSION: Final = 6
@@ -251,10 +249,3 @@ class Results(Record):
         description="Every theorem, claim and demonstration is ok, no file is broken, and nothing "
         "is unfinished."
     )
-
-
-def schema_text() -> str:
-    """The JSON schema of :class:`Results`, as it is stored in ``attnproof/schema.json``."""
-    schema = Results.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

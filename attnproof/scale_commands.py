@@ -66,10 +66,12 @@ def scale(
 ) -> int:
     """A fused attention kernel at the size its users run, against float64."""
     from .faults import exit_code, tell_faults
-    from .scale_records import scale_record, scale_schema_text
+    from .scale_records import ScaleRecord, scale_record
 
     if schema:
-        print(scale_schema_text(), end="")
+        from .evidence import schema_text
+
+        print(schema_text(ScaleRecord), end="")
         return 0
     require_device(device)
     if json is not None:

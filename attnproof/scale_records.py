@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, cast
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from .numeric.at_scale.results import Found
 
-__all__ = ["PolicyRecord", "ScaleRecord", "WayRecord", "scale_record", "scale_schema_text"]
+__all__ = ["PolicyRecord", "ScaleRecord", "WayRecord", "scale_record"]
 
 
 class PolicyRecord(Record):
@@ -118,10 +117,3 @@ def _way(found: Found) -> WayRecord:
 
 def _number(x: float) -> Number:
     return x if math.isfinite(x) else "non-finite"
-
-
-def scale_schema_text() -> str:
-    """The JSON schema of :class:`ScaleRecord`."""
-    schema = ScaleRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import AwareDatetime, Field
 
 from .evidence import Number, Record
@@ -11,7 +9,7 @@ from .records import Machine
 
 __all__ = [
     "AIM", "AlarmRecord", "CaughtRecord", "FaultRecord", "LeftOutRecord", "RateRecord",
-    "TrialsRecord", "trials_schema_text",
+    "TrialsRecord",
 ]  # fmt: skip
 
 AIM = 1e-3
@@ -112,10 +110,3 @@ class TrialsRecord(Record):
         rates = [one for one in self.rates if one.policy and not one.dtype and one.cases]
         few = all(one.alarms <= AIM * one.cases for one in rates)
         return few and not self.unfinished and not any(fault.missed for fault in self.faults)
-
-
-def trials_schema_text() -> str:
-    """The JSON schema of :class:`TrialsRecord`, as it is stored in ``trials_schema.json``."""
-    schema = TrialsRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

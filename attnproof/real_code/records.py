@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -31,7 +30,6 @@ __all__ = [
     "SeenRecord",
     "SideRecord",
     "TracedRecord",
-    "code_schema_text",
     "codes_record",
 ]  # fmt: skip
 
@@ -290,10 +288,3 @@ def codes_record(
         python=platform.python_version(), codes=tuple(codes), unfinished=tuple(unfinished),
         seconds=seconds,
     )  # fmt: skip
-
-
-def code_schema_text() -> str:
-    """The JSON schema of :class:`CodesRecord`, as it is stored in ``code_schema.json``."""
-    schema = CodesRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
@@ -12,7 +11,6 @@ from ..records import Machine
 
 __all__ = [
     "BAD", "LOST", "CellRecord", "CellStatus", "SweepRecord", "UnusableRecord", "holds",
-    "sweep_schema_text",
 ]  # fmt: skip
 
 SWEEP_SCHEMA_VERSION: Final = 2
@@ -107,10 +105,3 @@ def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -
         if not cell.control
         else (expected.get(cell.theorem) != "proved")
     )
-
-
-def sweep_schema_text() -> str:
-    """The JSON schema of :class:`SweepRecord`, as it is stored in ``sweep_schema.json``."""
-    schema = SweepRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
