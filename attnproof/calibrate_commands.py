@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .numeric.calibration.record import Calibration
 
-__all__ = ["register"]
-
 
 def register(app: typer.Typer) -> None:
     """Give the command to the command line."""

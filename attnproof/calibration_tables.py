@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from .numeric.calibration.depth import Depth
     from .numeric.calibration.record import Calibration
 
-__all__ = ["tables"]
-
 ORDERS = "roundings of one term: at most inner + n/outer + 1 of n terms; n: in any order"
 
 

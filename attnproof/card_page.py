@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = [
-    "CELL_SIGNS",
-    "REQUIREMENT_SIGNS",
-    "because",
-    "card_page",
-    "cell_style",
-    "counted",
-    "faults",
-    "reasons",
-]
-
 CELL_SIGNS = {
     "proved": "✓",
     "refuted": "✗",

@@ -10,16 +10,6 @@ from .evidence import Evidence, Formula, ProvedEvidence, Record, RefutedEvidence
 from .records import GivenRecord, LinkRecord
 from .verdict_line import Condition, verdict_line
 
-__all__ = [
-    "BrokenEncoding",
-    "CellRecord",
-    "CellVerdict",
-    "EncodingRecord",
-    "LawRecord",
-    "RequirementRecord",
-    "TableRecord",
-]
-
 CellVerdict = Literal[
     "proved", "refuted", "measured", "misread", "undecided", "does not apply", "internal error"
 ]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from .encoding_law import EncodingLaw
 
-__all__ = ["Card", "Table", "Wanted", "card", "table"]
-
 Wanted = type[Encoding] | Encoding | Path | str
 WIDTH = 100
 

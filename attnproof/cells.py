@@ -8,7 +8,6 @@ from typing import cast
 
 from . import translate
 from .card_records import CellRecord, CellVerdict
-from .conformance import Misread
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters
 from .encoding_table import LIMIT
@@ -24,10 +23,9 @@ from .evidence import (
 from .hypotheses import most_of, ways
 from .symbolic.budget import OutOfTime, spend, within
 from .symbolic.decision import Decision
+from .symbolic.gate import Misread
 from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
-
-__all__ = ["decided"]
 
 PROOF, WITNESS = 0.5, 0.1  # the parts of the limit for one proof, and for one witness
 SAME = "for all sizes: the two sides are one expression"

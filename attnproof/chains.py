@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .records import Formula, LinkRecord, MeetingRecord
+from .evidence import Formula
+from .records import LinkRecord, MeetingRecord
 
 if TYPE_CHECKING:
     from .symbolic.claim import Claim
     from .symbolic.decision import ClaimDecision, Decision, LinkProof
     from .symbolic.terms import Term
-
-__all__ = ["chain", "formula"]
 
 IF_EQUAL, BUT = "If they were equal, then", "But"
 BY_FORM = "by its form, or a hypothesis"

@@ -8,21 +8,11 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from . import translate
 from .catalogue import Source
+from .evidence import Evidence, IllTypedEvidence, InternalErrorEvidence, UndecidedEvidence, Verdict
 from .faults import broken_by
 from .ill_typed import givens, written
 from .judgement import against, opposite
-from .records import (
-    BrokenFile,
-    ControlRecord,
-    Evidence,
-    Expected,
-    IllTypedEvidence,
-    InternalErrorEvidence,
-    LinkRecord,
-    TheoremRecord,
-    UndecidedEvidence,
-    Verdict,
-)  # fmt: skip
+from .records import BrokenFile, ControlRecord, Expected, LinkRecord, TheoremRecord
 from .symbolic.faults import fault_of
 
 if TYPE_CHECKING:
@@ -30,8 +20,6 @@ if TYPE_CHECKING:
 
     from .symbolic.array import AxisMismatch
     from .symbolic.statement import Statement, Theorem
-
-__all__ = ["Options", "check"]
 
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]

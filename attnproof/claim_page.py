@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .claim_records import ClaimRecord, DecidingRecord, DemonstrationRecord
 from .claims import name_of
 from .page import brief
-from .records import ClaimRecord, DecidingRecord, DemonstrationRecord, Results
+from .records import Results
 from .terminal import sign
 from .terminal_text import WIDTH, bullets, filled, section
-
-__all__ = ["claim_page"]
 
 ROLES = {
     "printed": "what is printed", "disproof": "shows that what is printed is false",

@@ -7,29 +7,16 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, cast
 
-from .evidence import limits
+from .claim_records import ClaimRecord, DecidingRecord, DemonstrationRecord, Role
+from .evidence import Evidence, ExactEvidence, MeasuredEvidence, Verdict, limits
 from .judgement import against
 from .ledger import ClaimEntry, Ledger, Reference, nearest
-from .records import (
-    BrokenFile,
-    ClaimRecord,
-    ControlRecord,
-    DecidingRecord,
-    DemonstrationRecord,
-    Evidence,
-    ExactEvidence,
-    MeasuredEvidence,
-    Role,
-    TheoremRecord,
-    Verdict,
-)  # fmt: skip
+from .records import BrokenFile, ControlRecord, TheoremRecord
 from .verdict import Findings, derive
 from .verdict_line import clauses
 
 if TYPE_CHECKING:
     from .symbolic.statement import Theorem
-
-__all__ = ["decide_claims", "name_of", "with_known_conclusions"]
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "printed": ("proved", "refuted", "ill-typed"),

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, get_args
 
-from .records import ClaimRecord, ClaimVerdict, Results
+from .claim_records import ClaimRecord, ClaimVerdict
+from .records import Results
 from .terminal import against, sign, style
 from .terminal_text import headed
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
-
-__all__ = ["claims_summary", "claims_table", "counts"]
 
 VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
 WIDE = 110

@@ -31,7 +31,6 @@ from .calibrate_commands import register as register_calibrate
 from .encoding_commands import EncodingFiles, list_encodings, register
 from .options import (
     DeviceOption,
-    Dtype,
     Dtypes,
     Folders,
     Fresh,
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .records import Results
     from .sweeping.kept import Kept
-
-__all__ = ["Dtype", "app", "main"]
 
 app = typer.Typer(
     name="attnproof",

@@ -9,13 +9,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from .catalogue import BUILT_IN
+from .claim_records import DemonstrationRecord, RowRecord
 from .faults import broken_by
-from .records import DemonstrationRecord, RowRecord
 
 if TYPE_CHECKING:
     from .numeric.demonstration import Demonstration, Demonstrations, Row
-
-__all__ = ["demonstrate"]
 
 
 def demonstrate(files: Mapping[str, Path]) -> Iterator[DemonstrationRecord]:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .encoding import Encoding
     from .encoding_law import EncodingLaw
 
-__all__ = ["encoding_record", "file_of", "law_record", "source_of"]
-
 PACKAGE = Path(__file__).resolve().parent
 
 

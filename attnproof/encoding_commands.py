@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .encoding_law import EncodingLaw
     from .registry import Encodings
 
-__all__ = ["EncodingFiles", "list_encodings", "register"]
-
 EncodingFiles = Annotated[
     list[Path] | None,
     typer.Option("--encoding", metavar="FILE", help="A file with encodings of yours; repeatable."),

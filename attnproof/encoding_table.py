@@ -19,8 +19,6 @@ from .faults import broken_by
 from .registry import Home, home
 from .verdict_line import clauses
 
-__all__ = ["Outcome", "Tell", "cell", "tabulate"]
-
 Outcome = CellRecord | BrokenEncoding
 Tell = Callable[[Outcome], None]
 Laws = Sequence[EncodingLaw | str]

@@ -15,13 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .verdict_line import Condition
 
-__all__ = [
-    "DerivedEvidence", "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence",
-    "InternalErrorEvidence", "MeasuredEvidence", "MisreadEvidence", "Number", "Policy",
-    "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "SidesRecord", "Status",
-    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord", "limits", "schema_text",
-]  # fmt: skip
-
 Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
 Status = Literal["held", "violated", "non-finite", "skipped"]
 Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]

@@ -17,21 +17,6 @@ from .evidence import (
 from .numeric.designs import DESIGNS
 from .terminal_text import filled
 
-__all__ = [
-    "ExactLine",
-    "derivation",
-    "derived_line",
-    "exact_lines",
-    "held_back",
-    "nearest",
-    "not_applied",
-    "number_lines",
-    "policy_lines",
-    "share",
-    "side_lines",
-    "sides_latex",
-]
-
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
     """The derivation among the evidence, if SymPy was asked."""

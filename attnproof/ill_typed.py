@@ -7,13 +7,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .records import Formula
+from .evidence import Formula
 
 if TYPE_CHECKING:
     from .symbolic.array import AxisMismatch
     from .symbolic.statement import Statement, Theorem
-
-__all__ = ["givens", "written"]
 
 
 def givens(theorem: Theorem) -> Statement:

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Interrupted", "held_back"]
-
 
 class Interrupted(Exception):
     """What an interrupt left, in one line; the exit code is 130."""

@@ -25,19 +25,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from .records import (
+from .evidence import (
     DerivedEvidence,
     Evidence,
     ExactEvidence,
-    Expected,
     InternalErrorEvidence,
     MeasuredEvidence,
     MisreadEvidence,
     UndecidedEvidence,
     Verdict,
-)  # fmt: skip
-
-__all__ = ["against", "opposite"]
+)
+from .records import Expected
 
 
 def opposite(expected: Expected) -> Expected:

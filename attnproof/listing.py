@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .ledger import Ledger
 
-__all__ = ["list_catalogue"]
-
 WORDS = {"proved": "", "refuted": " (false, refuted)", "ill-typed": " (false, ill-typed)"}
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from .records import Machine
 from .usage import UsageError
 
-__all__ = ["default_dtypes", "machine"]
-
 
 def default_dtypes(device: str) -> tuple[str, ...]:
     """The dtypes that are measured on a device when none is asked for.

@@ -16,8 +16,6 @@ from .evidence import ExactEvidence, MeasuredEvidence
 if TYPE_CHECKING:
     from .symbolic.statement import Statement
 
-__all__ = ["measured"]
-
 DTYPES = ("float64", "float32", "bfloat16")
 LIMIT = 20.0  # seconds
 WITNESS = "its witness, whose gap is certified, says more than a draw"

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from .usage import UsageError
 
-__all__ = ["new_encoding"]
-
 TEXT = '''"""{title}: scores fall with the square of the distance.
 
 See its card with

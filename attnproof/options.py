@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .sweeping.kept import Kept
 
-__all__ = [
-    "DeviceOption", "Dtype", "Dtypes", "Folders", "Fresh", "Jobs", "JsonFile", "NoNumeric", "Scale",
-    "ScaleOption", "Seed", "StoreFile", "kept_in", "loaded", "options_of",
-]  # fmt: skip
-
 
 class Scale(StrEnum):
     """How large the numbers' arrays are."""

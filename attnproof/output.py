@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from .records import Results
 
-__all__ = ["write_html", "write_json"]
-
 
 def write_json(results: BaseModel, file: Path) -> Path:
     """The record as JSON; a reader sees the old file or the new one, never half of it."""

@@ -6,26 +6,22 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
-from .records import (
-    ControlRecord,
+from .evidence import (
     Formula,
     IllTypedEvidence,
-    LinkRecord,
     MeasuredEvidence,
     MisreadEvidence,
     ProvedEvidence,
     RefutedEvidence,
-    TheoremRecord,
-)  # fmt: skip
+)
+from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
+from .records import ControlRecord, LinkRecord, TheoremRecord
 from .terminal import sign
 from .terminal_text import bullets, filled, formula, section
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
     from .symbolic.decision import Decision
-
-__all__ = ["brief", "kernel_steps", "page"]
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
 RELATIONS = {">=": "≥", "!=": "≠"}

@@ -15,8 +15,6 @@ from .usage import UsageError, require_device, require_file
 if TYPE_CHECKING:
     from .precision_records import PrecisionRecord
 
-__all__ = ["register"]
-
 MarkdownFile = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables as a document.")
 ]

@@ -14,8 +14,6 @@ from .records import Machine
 if TYPE_CHECKING:
     from .numeric.rotary_precision.survey import Survey
 
-__all__ = ["PRECISION_VERSION", "PrecisionRecord", "recorded"]
-
 PRECISION_VERSION: Final = 1
 Checks = Literal["held", "refused"]
 

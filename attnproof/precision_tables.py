@@ -12,8 +12,6 @@ from .precision_records import PrecisionRecord
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Sheet", "markdown", "sheets", "shown"]
-
 FORMATS = (
     "A format is named by the dtype of the data; positions, frequencies and angles are float32 "
     "where the name says nothing else. TF32 is emulated: the operands of q·k are rounded to 10 "

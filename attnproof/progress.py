@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .records import BrokenFile, DemonstrationRecord, TheoremRecord
+from .claim_records import DemonstrationRecord
+from .records import BrokenFile, TheoremRecord
 from .terminal import conditions, sign, style
 from .terminal_text import bar
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from .runner import Outcome
-
-__all__ = ["progress"]
 
 
 @contextmanager

@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING
 from . import __version__
 from .catalogue import Catalogue, Entry, Source
 from .checking import Options, check
+from .claim_records import DemonstrationRecord, DocumentRecord
 from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
 from .faults import broken_by
 from .ledger import Ledger
 from .machine import machine
-from .records import (
-    BrokenFile,
-    DemonstrationRecord,
-    DocumentRecord,
-    OptionsRecord,
-    Results,
-    TheoremRecord,
-)  # fmt: skip
+from .records import BrokenFile, OptionsRecord, Results, TheoremRecord
 
 if TYPE_CHECKING:
     from .sweeping.kept import Kept, Writer
-
-__all__ = ["Options", "Outcome", "check", "run"]
 
 Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .numeric.at_scale.results import Found
     from .scale_records import ScaleRecord
 
-__all__ = ["calls_of", "register", "scale", "scale_table", "told_of"]
-
 Tokens = Annotated[int, typer.Option(min=1, help="Rows and keys of each head.")]
 Heads = Annotated[int, typer.Option(min=1, help="Heads.")]
 Width = Annotated[int, typer.Option(min=1, help="Features of each head.")]

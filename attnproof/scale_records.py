@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .numeric.at_scale.results import Found
 
-__all__ = ["PolicyRecord", "ScaleRecord", "WayRecord", "scale_record"]
-
 
 class PolicyRecord(Record):
     """What one policy says."""

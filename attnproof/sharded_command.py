@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .numeric.at_scale.results import Found
     from .records import Expected
 
-__all__ = ["register", "sharded"]
-
 
 def register(app: typer.Typer) -> None:
     """Give the command to the command line."""

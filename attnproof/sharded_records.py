@@ -16,8 +16,6 @@ from .translate import measured
 if TYPE_CHECKING:
     from .numeric.measurement import Measurement
 
-__all__ = ["ShardedRecord", "SharedEquation", "lines_of", "sharded_record"]
-
 
 class SharedEquation(Record):
     """One conclusion of a theorem or of its negative control, and what it is held to be."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .checking import check
 from .claim_page import claim_page
 from .faults import FAULT, broken_by, exit_code
 from .page import kernel_steps, page
 from .records import BrokenFile
-from .runner import check, run
+from .runner import run
 from .terminal_text import bar
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .runner import Outcome
-
-__all__ = ["show_claim", "show_sides", "show_theorem"]
 
 
 def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .sweeping.records import SweepRecord
     from .sweeping.sweep import Asked
 
-__all__ = ["register"]
-
 MOST = 1_000_000  # cells; more is a slip of the pen
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["table_page"]
-
 NAME = 24  # columns for the name of an encoding
 MEANING = {
     "proved": "proved, for all sizes", "refuted": "refuted by a witness",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .encoding_table import Outcome, Tell
 
-__all__ = ["table_progress"]
-
 
 @contextmanager
 def table_progress(

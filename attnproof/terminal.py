@@ -7,8 +7,9 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
-from .records import ControlRecord, MeasuredEvidence, ProvedEvidence, TheoremRecord
+from .records import ControlRecord, TheoremRecord
 from .terminal_text import headed
 from .verdict_line import clauses
 
@@ -16,12 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from .records import DemonstrationRecord, Results
-
-__all__ = [
-    "SIGNS", "against", "compared", "conditions", "from_store", "numbers", "sign", "style",
-    "summary", "table",
-]  # fmt: skip
+    from .claim_records import DemonstrationRecord
+    from .records import Results
 
 SIGNS = {
     "proved": "✓", "refuted": "✗", "ill-typed": "✗", "misread": "≠", "undecided": "?",

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from .records import Formula
-
-__all__ = ["WIDTH", "bar", "bullets", "filled", "formula", "headed", "section"]
+    from .evidence import Formula
 
 WIDTH = 80
 

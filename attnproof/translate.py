@@ -7,29 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .chains import chain, formula
-from .evidence import Policy
-from .records import (
+from .chains import formula
+from .evidence import (
     DerivedEvidence,
     Evidence,
     ExactEvidence,
     Formula,
-    GivenRecord,
     InternalErrorEvidence,
     MeasuredEvidence,
     MisreadEvidence,
     Number,
+    Policy,
     PolicyRecord,
     ProvedEvidence,
     RefutedEvidence,
     SidesRecord,
-    SizeRecord,
     Status,
     UndecidedEvidence,
     UseRecord,
     Verdict,
     WitnessRecord,
-)  # fmt: skip
+)
+from .records import GivenRecord, SizeRecord
 
 if TYPE_CHECKING:
     from .numeric.measurement import Judged, Measurement
@@ -41,20 +40,6 @@ if TYPE_CHECKING:
     from .symbolic.givens import Given
     from .symbolic.statement import Statement
     from .symbolic.terms import Term
-
-__all__ = [
-    "chain",
-    "derived",
-    "evidence",
-    "exact",
-    "formula",
-    "givens",
-    "hypotheses",
-    "measured",
-    "sizes",
-    "statement",
-    "verdict",
-]
 
 KINDS = {
     "real": "any real numbers",

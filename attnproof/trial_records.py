@@ -7,11 +7,6 @@ from pydantic import AwareDatetime, Field
 from .evidence import Number, Record
 from .records import Machine
 
-__all__ = [
-    "AIM", "AlarmRecord", "CaughtRecord", "FaultRecord", "LeftOutRecord", "RateRecord",
-    "TrialsRecord",
-]  # fmt: skip
-
 AIM = 1e-3
 """The share of correct programs that a policy may refuse."""
 

@@ -12,8 +12,6 @@ from .trial_records import AIM, CaughtRecord, FaultRecord, RateRecord, TrialsRec
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Grid", "alarms_grid", "faults_grid", "grids", "markdown", "shown", "summary"]
-
 NOTHING = "–"
 BRACKETS = (
     "Share of alarms; in brackets the upper {:.0%} confidence bound of Clopper and Pearson, as if "

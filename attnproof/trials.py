@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from .numeric.trials.batches import Batch
     from .numeric.trials.judging import Case, Said
 
-__all__ = ["Asked", "run_trials"]
-
 KEPT_ALARMS = 100
 Tell = Callable[["Batch", list["Case"]], None]
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .numeric.trials.judging import Case
     from .trials import Asked, Tell
 
-__all__ = ["register"]
-
 CASES, SEEDS = 10_000, 5
 
 

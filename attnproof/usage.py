@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-__all__ = [
-    "UsageError", "chosen_verdicts", "require_device", "require_file", "require_id",
-    "require_known", "require_theorems", "require_writable",
-]  # fmt: skip
-
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
 

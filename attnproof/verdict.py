@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from .claim_records import ClaimVerdict, Outcome
+from .evidence import Verdict
 from .ledger import ClaimEntry
-from .records import ClaimVerdict, Outcome, Verdict
-
-__all__ = ["Findings", "derive"]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ import json
 import shlex
 from dataclasses import asdict, dataclass
 
-__all__ = ["DTYPES", "KINDS", "LEGS", "LIMIT", "SAME", "Asked"]
-
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 LEGS = ("measured", "identity", "traced", "exact")

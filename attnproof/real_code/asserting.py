@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from ..programs.declared import Declared
     from .records import CodeRecord, LawOfCodeRecord
 
-__all__ = [
-    "CodeBreaksLaw", "assert_additive", "assert_attention", "assert_bias", "assert_equivariant",
-    "assert_mask", "assert_rotary", "check_additive", "check_attention", "check_bias",
-    "check_equivariant", "check_mask", "check_rotary",
-]  # fmt: skip
-
 Check = Callable[..., "CodeRecord"]
 
 

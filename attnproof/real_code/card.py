@@ -35,8 +35,6 @@ from ..verdict_line import Condition
 if TYPE_CHECKING:
     from ..programs.prove.hooks import Hook, Hooks
 
-__all__ = ["card_of", "encoding_of"]
-
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take
 MANY = 64  # numbers of a table that a witness is looked for with

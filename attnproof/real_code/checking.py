@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .asked import Asked
 
-__all__ = ["Event", "Tell", "adapted", "look"]
-
 PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
 Tell = Callable[[Event], None]

@@ -27,8 +27,6 @@ from .records import (
     TracedRecord,
 )  # fmt: skip
 
-__all__ = ["Collected"]
-
 NOT_REACHED = "it was not reached"
 UNCHECKED = "declared, and not checked"
 HOLDS = ("proved", "exact", "measured")

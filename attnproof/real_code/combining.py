@@ -12,8 +12,6 @@ from .records import RAISED, ConditionRecord, FindingRecord, LawOfCodeRecord, La
 if TYPE_CHECKING:
     from ..theorems.laws import Law as CodeLaw
 
-__all__ = ["combined"]
-
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
 NOBODY = "nothing here looks at it"

@@ -16,9 +16,6 @@ from .targets import Kept, in_turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["list_code_laws", "register"]
-
-
 SETTING = re.compile(r"[A-Za-z_]\w*=")
 
 Targets = Annotated[

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
     from ..programs.declared import Declared
 
-__all__ = [
-    "as_written", "file_of", "known_dtype", "known_laws", "known_legs", "known_seed", "settings_of",
-    "target_of",
-]  # fmt: skip
-
 SHORT = 60  # characters of an argument that is shown as it is
 
 

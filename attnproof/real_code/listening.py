@@ -10,8 +10,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["AT_WORK", "Run"]
-
 
 @dataclass(frozen=True)
 class Run:

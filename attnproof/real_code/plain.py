@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["MOST", "number", "one_line", "plain", "raised", "readable"]
-
 MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
 DEEP = 8
 

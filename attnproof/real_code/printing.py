@@ -7,8 +7,6 @@ import os
 
 from .plain import one_line
 
-__all__ = ["Counting", "counting"]
-
 FIRST = 80  # characters of the first line that are shown
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from .collecting import Collected
 
-__all__ = ["code_progress"]
-
 
 @contextmanager
 def code_progress(

@@ -13,26 +13,6 @@ from .. import __version__
 from ..evidence import Number, Record
 from ..verdict_line import Kind
 
-__all__ = [
-    "RAISED",
-    "CardLawRecord",
-    "CardRecord",
-    "CodeRecord",
-    "CodesRecord",
-    "ConditionRecord",
-    "FindingRecord",
-    "IdentityRecord",
-    "LawOfCodeRecord",
-    "LawVerdict",
-    "LegRecord",
-    "PartRecord",
-    "RemarkRecord",
-    "SeenRecord",
-    "SideRecord",
-    "TracedRecord",
-    "codes_record",
-]  # fmt: skip
-
 LawVerdict = Literal[
     "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked",
     "internal error",

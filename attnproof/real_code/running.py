@@ -24,8 +24,6 @@ from .plain import one_line, readable
 if TYPE_CHECKING:
     from .collecting import Collected
 
-__all__ = ["Child", "Limits", "Stopped", "run"]
-
 # The package is found where this one is; the path is then left to the code that is run.
 BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import attnproof; "

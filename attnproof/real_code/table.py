@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["code_page", "identity_page"]
-
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
 FEW = 4  # lines of what the code printed

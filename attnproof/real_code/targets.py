@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .records import CodeRecord
     from .running import Limits
 
-__all__ = ["Kept", "in_turn"]
-
 
 @dataclass(frozen=True)
 class Kept:

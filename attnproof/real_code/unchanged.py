@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..sweeping.store import Key, Store
     from .asked import Asked
 
-__all__ = ["keep", "key_of", "recalled", "sources_loaded"]
-
 PACKAGE = Path(__file__).resolve().parent.parent
 
 

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from .collecting import Collected
     from .running import Stopped
 
-__all__ = ["SIGNS", "STYLES", "broken_lines", "card_lines", "counted", "declaring", "exit_code",
-           "how", "outcome_told", "part_told", "printed_told", "set_aside", "short", "stopped_told",
-           "witness_lines"]  # fmt: skip
-
 SIGNS = {
     "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "unchecked": "✗",
     "undecided": "?", "not asked": "–", "internal error": "!",

@@ -21,8 +21,6 @@ from .asked import Asked
 from .plain import MOST, raised, readable
 from .printing import counting
 
-__all__ = ["main"]
-
 YOUNG = 1_000_000  # objects made before cycles are looked for: loading torch makes as many
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..numeric.profile import Profile
     from ..numeric.torch_reading import BoundReading
 
-__all__ = ["NotBounded", "bounds"]
-
 SECONDS = 0.3  # for one line: code that takes a step for each position is followed so far
 FUNCTION = 8.0  # of exp, log, cos, sin and powers in float32, in units of roundoff: 4 ulp, which
 # is what numpy holds its own to (release notes 1.17: exp 2.52 ulp, log 3.83)

@@ -9,25 +9,17 @@ from functools import cached_property
 from itertools import groupby
 from typing import get_args
 
-from ..records import (
+from ..claim_records import (
     ClaimRecord,
     ClaimVerdict,
-    ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
     DocumentRecord,
-    Evidence,
-    IllTypedEvidence,
-    RefutedEvidence,
-    Results,
-    TheoremRecord,
-)  # fmt: skip
+)
+from ..evidence import Evidence, IllTypedEvidence, RefutedEvidence
+from ..records import ControlRecord, Results, TheoremRecord
 from ..symbolic.latex import RELATIONS
 from .view import statuses
-
-__all__ = [
-    "MENDS", "VERDICTS", "Deciding", "Entry", "Group", "Page", "file_name", "ledger", "pages",
-]  # fmt: skip
 
 VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
 ERRATA = ("false as written", "true under a stated correction")

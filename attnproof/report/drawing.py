@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from .rounding import Line
 
-__all__ = ["curves", "errors", "heat"]
-
 # Colours that stand for those of the page, which change in the dark; put in when all is drawn.
 SOFT, RULE = "#010203", "#040506"
 LINES = ("#070809", "#0a0b0c", "#0d0e0f", "#101112")

@@ -28,8 +28,6 @@ from . import view
 from .plots import Plot, plots
 from .templating import environment, rendered, written
 
-__all__ = ["Cell", "Page", "file_name", "render_encodings", "write_encodings"]
-
 VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
 STYLES = "encodings.css"

@@ -7,9 +7,7 @@ from math import log10
 
 from markupsafe import Markup
 
-from ..records import MeasuredEvidence
-
-__all__ = ["ratio", "ratio_dot"]
+from ..evidence import MeasuredEvidence
 
 _LOW, _HIGH = -4.0, 4.0
 

@@ -13,8 +13,6 @@ from ..card_records import CellRecord, TableRecord
 from .formula import formula_html
 from .words import linked, paragraphs, prose
 
-__all__ = ["card_html", "table_html"]
-
 
 def card_html(record: TableRecord) -> str:
     """The card of one encoding."""

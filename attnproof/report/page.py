@@ -9,9 +9,7 @@ from jinja2 import Environment
 from ..records import Results
 from ..terminal import compared
 from . import documents, templating, view
-from .templating import ReportError, rendered, written
-
-__all__ = ["ReportError", "render", "render_documents", "write_report"]
+from .templating import rendered, written
 
 
 def _environment(results: Results) -> Environment:

@@ -14,8 +14,6 @@ from . import drawing
 from .rounding import rounding
 from .sampled import SEED, at, content, reach, scores
 
-__all__ = ["Plot", "plots"]
-
 SPAN = 64  # positions in a heat map, and offsets to either side
 TOLD = 8  # every eighth row and column of a heat map is told as numbers
 CONTENT = f"Query and key have one content, drawn at random (seed {SEED})."

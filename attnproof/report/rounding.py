@@ -13,8 +13,6 @@ from .bounding import NotBounded, bounds
 from .precision import FORMATS, Rounded, encoding_in, wide_kind
 from .sampled import at, content, reach
 
-__all__ = ["Line", "Rounding", "rounding"]
-
 FAR = 10**6
 PER_DECADE = 8
 SLOW = 0.02  # seconds for one score

@@ -10,8 +10,6 @@ import numpy as np
 from ..encoding import Encoding
 from .precision import Rounded
 
-__all__ = ["SEED", "at", "content", "reach", "scores"]
-
 SEED = 0
 
 

@@ -24,8 +24,6 @@ from .fonts import MissingAsset, asset, face_css
 from .formula import formula_html
 from .values import conclusion, inputs
 
-__all__ = ["ReportError", "environment", "rendered", "written"]
-
 
 class ReportError(OSError):
     """The report could not be written; the text says where and what to do."""

@@ -8,11 +8,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from ..records import WitnessRecord
+from ..evidence import WitnessRecord
 from ..symbolic.latex import name_latex
 from .formula import formula_html
-
-__all__ = ["conclusion", "inputs", "value_latex"]
 
 SPACE = "Ω"
 """How the name of a probability space begins."""

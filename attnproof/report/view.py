@@ -11,31 +11,14 @@ from typing import get_args
 from markupsafe import Markup, escape
 
 from .. import terminal
+from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
 from ..evidence_words import exact_lines
-from ..records import (
-    ControlRecord,
-    GivenRecord,
-    LinkRecord,
-    MeasuredEvidence,
-    MeetingRecord,
-    Number,
-    ProvedEvidence,
-    Results,
-    TheoremRecord,
-    UseRecord,
-    Verdict,
-)  # fmt: skip
+from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.claims import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek
-
-__all__ = [
-    "SIGNS", "Derivation", "Measured", "Part", "assumptions", "axis_latex", "counts", "derivations",
-    "given_html", "limits", "measured", "number", "readings", "scientific", "sizes_html",
-    "statuses", "steps", "subjects", "tally",
-]  # fmt: skip
 
 SIGNS = {
     **terminal.SIGNS, "held": "✓", "violated": "✗", "non-finite": "!", "skipped": "–",

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-__all__ = ["greek", "linked", "minus", "paragraphs", "prose"]
-
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "kappa": "κ",
     "lambda": "λ", "mu": "μ", "nu": "ν", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",

@@ -15,8 +15,6 @@ from math import ceil
 from ..catalogue import Source
 from .store import Key
 
-__all__ = ["Batch", "Cell", "Claimed", "Grid", "batches", "cells_of"]
-
 PARTS = 8
 """Batches for each worker: fewer, and the last worker is waited for."""
 LARGEST = 64

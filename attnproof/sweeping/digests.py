@@ -17,11 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..symbolic.statement import Statement
 
-__all__ = [
-    "Stamp", "calibration", "device_name", "digest_of", "source_digest", "sources", "stamps",
-    "statement_digest", "versions",
-]  # fmt: skip
-
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
 """Parts that find files by looking into folders: every file of them counts."""

@@ -22,8 +22,6 @@ from .records import CellRecord, CellStatus
 from .store import Key
 from .work import Terms, record_of, work
 
-__all__ = ["Engine", "EngineName", "Found", "found_in"]
-
 EngineName = Literal["loky", "threading", "ray"]
 Found = tuple[Key, CellRecord, str]
 WAVE = 8

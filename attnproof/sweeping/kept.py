@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from ..records import DemonstrationRecord, TheoremRecord
+from ..claim_records import DemonstrationRecord
+from ..records import TheoremRecord
 from .digests import (
     Stamp,
     calibration,
@@ -28,10 +29,6 @@ from .store import Key, Store, StoreError
 if TYPE_CHECKING:
     from ..catalogue import Entry
     from ..checking import Options
-
-__all__ = [
-    "Code", "Kept", "Writer", "attached", "code", "demonstration_keys", "opened", "theorem_key",
-]  # fmt: skip
 
 R = TypeVar("R", TheoremRecord, DemonstrationRecord)
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["LAST", "OutOfTime", "given_up", "limited_time"]
-
 AGAIN = 1.0  # seconds until it is said again, if what was running swallowed the first
 LAST = 75  # the exit status of a process that ends itself: EX_TEMPFAIL of sysexits.h
 PATIENCE = 5.0  # seconds more, and as long again as the limit, for a kernel to return

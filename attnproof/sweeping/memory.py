@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["limited_memory", "spent_memory"]
-
 SIGNS = (
     "out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory",
     "unable to allocate", "MemoryError", "std::bad_alloc",

@@ -9,10 +9,6 @@ from pydantic import AwareDatetime, Field
 from ..evidence import MeasuredEvidence, Number, Record
 from ..records import Machine
 
-__all__ = [
-    "BAD", "LOST", "CellRecord", "CellStatus", "SweepRecord", "UnusableRecord", "holds",
-]  # fmt: skip
-
 SWEEP_SCHEMA_VERSION: Final = 2
 
 CellStatus = Literal[

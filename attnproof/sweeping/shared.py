@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..symbolic.statement import Statement
     from .cells import Cell
 
-__all__ = ["Shared", "scaled"]
-
 FEWER = (1.0, 5 / 8, 5 / 16, 3 / 16)
 """What further axes of tokens have of the tokens asked for, about as in the scales."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from ..records import Expected
     from ..symbolic.statement import Statement
 
-__all__ = ["Asked", "Plan", "planned", "sweep"]
-
 Tell = Callable[[CellRecord], None]
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-__all__ = ["sweep_progress", "sweep_summary", "sweep_table"]
-
 LINE, LINES = 300, 20
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..numeric.measurement import Measurement
     from ..symbolic.statement import Statement, Theorem
 
-__all__ = ["Measure", "Terms", "cell_key", "record_of", "surroundings", "work"]
-
 Measure = Callable[["Statement", Cell], Sequence["Measurement"]]
 ORDER = ("violated", "non-finite", "held", "skipped")
 

@@ -11,9 +11,11 @@ import pytest
 
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
+from attnproof.claim_records import ClaimRecord
 from attnproof.ledger import load_ledger
-from attnproof.records import ClaimRecord, Results
-from attnproof.runner import Options, run
+from attnproof.records import Results
+from attnproof.runner import run
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers

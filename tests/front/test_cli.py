@@ -13,8 +13,9 @@ import pytest
 
 from attnproof import __version__
 from attnproof.catalogue import load_catalogue
-from attnproof.cli import Dtype, main
+from attnproof.cli import main
 from attnproof.evidence import schema_text
+from attnproof.options import Dtype
 from attnproof.records import Results
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from attnproof.evidence import ExactEvidence
 from attnproof.evidence_words import exact_lines
 from attnproof.judgement import against
 from attnproof.numeric.residues.exact import ExactCheck
-from attnproof.records import ExactEvidence
 from attnproof.translate import exact
 
 

@@ -14,8 +14,9 @@ from attnproof import runner
 from attnproof.card_records import TableRecord
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
+from attnproof.evidence import InternalErrorEvidence
 from attnproof.faults import exit_code, internal_errors
-from attnproof.records import InternalErrorEvidence, Results, TheoremRecord
+from attnproof.records import Results, TheoremRecord
 from attnproof.symbolic.faults import REPORT
 from tests.front.encoding_files import write
 from tests.front.outputs import Output

@@ -9,10 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from attnproof.catalogue import load_catalogue
-from attnproof.evidence import schema_text
+from attnproof.checking import Options
+from attnproof.evidence import MeasuredEvidence, schema_text
 from attnproof.numeric.measurement import Measurement
-from attnproof.records import MeasuredEvidence, Results, SizeRecord
-from attnproof.runner import Options, run
+from attnproof.records import Results, SizeRecord
+from attnproof.runner import run
 from attnproof.translate import measured
 from tests.front.outputs import conforms
 

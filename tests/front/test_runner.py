@@ -12,8 +12,9 @@ import pytest
 
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
 from attnproof.records import BrokenFile, Results, TheoremRecord
-from attnproof.runner import Options, run
+from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.statement import Statement
 

@@ -7,8 +7,9 @@ from typing import get_args
 
 import pytest
 
+from attnproof.claim_records import ClaimVerdict, Outcome
+from attnproof.evidence import Verdict
 from attnproof.ledger import VERDICTS, ClaimEntry
-from attnproof.records import ClaimVerdict, Outcome, Verdict
 from attnproof.verdict import Findings, derive
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS

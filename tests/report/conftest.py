@@ -6,31 +6,35 @@ from datetime import UTC, datetime
 
 import pytest
 
-from attnproof.records import (
-    BrokenFile,
+from attnproof.claim_records import (
     ClaimRecord,
-    ControlRecord,
     DecidingRecord,
-    DefinitionRecord,
     DemonstrationRecord,
     DocumentRecord,
+    RowRecord,
+)
+from attnproof.evidence import (
     Formula,
-    GivenRecord,
     IllTypedEvidence,
-    LinkRecord,
-    Machine,
     MeasuredEvidence,
-    OptionsRecord,
     ProvedEvidence,
     RefutedEvidence,
-    Results,
-    RowRecord,
-    SizeRecord,
-    TheoremRecord,
     UndecidedEvidence,
     UseRecord,
     WitnessRecord,
-)  # fmt: skip
+)
+from attnproof.records import (
+    BrokenFile,
+    ControlRecord,
+    DefinitionRecord,
+    GivenRecord,
+    LinkRecord,
+    Machine,
+    OptionsRecord,
+    Results,
+    SizeRecord,
+    TheoremRecord,
+)
 
 FORMULA = Formula(
     latex=r"\operatorname{Att}(Q, \sigma K, \sigma V) = \operatorname{Att}(Q, K, V)",

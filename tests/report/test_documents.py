@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.records import Formula, RefutedEvidence, Results
+from attnproof.evidence import Formula, RefutedEvidence
+from attnproof.records import Results
 from attnproof.report import render, render_documents, write_report
 from attnproof.report.documents import pages
 from tests.report.reader import read

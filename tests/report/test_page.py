@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.evidence import DerivedEvidence
-from attnproof.records import Formula, Results
+from attnproof.evidence import DerivedEvidence, Formula
+from attnproof.records import Results
 from attnproof.report import MissingAsset, ReportError, fonts, render, write_report
 from attnproof.report.view import SIGNS
 from tests.report.reader import read

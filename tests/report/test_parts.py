@@ -11,8 +11,9 @@ import pytest
 from markupsafe import Markup
 
 from attnproof.catalogue import load_catalogue
+from attnproof.evidence import MeasuredEvidence
 from attnproof.ledger import load_ledger
-from attnproof.records import MeasuredEvidence, Results
+from attnproof.records import Results
 from attnproof.report import view, words
 from attnproof.report.figure import ratio, ratio_dot
 from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
