@@ -81,7 +81,7 @@ class Card(_Shown):
         yield card_page(self.record, options.max_width)
 
     def _repr_html_(self) -> str:
-        from .report.notebook import card_html
+        from .report.encodings import card_html
 
         return card_html(self.record)
 
@@ -101,13 +101,13 @@ class Table(_Shown):
         return Card(only(self.record, encoding))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from .table_page import table_page
+        from .card_page import table_page
 
         del console
         yield table_page(self.record, options.max_width)
 
     def _repr_html_(self) -> str:
-        from .report.notebook import table_html
+        from .report.encodings import table_html
 
         return table_html(self.record)
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+import traceback
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, cast
 
 from . import translate
 from .catalogue import Source
-from .evidence import Evidence, IllTypedEvidence, InternalErrorEvidence, UndecidedEvidence, Verdict
+from .evidence import (
+    Evidence,
+    ExactEvidence,
+    Formula,
+    IllTypedEvidence,
+    InternalErrorEvidence,
+    MeasuredEvidence,
+    UndecidedEvidence,
+    Verdict,
+)
 from .faults import broken_by
-from .ill_typed import givens, written
 from .judgement import against, opposite
 from .records import BrokenFile, ControlRecord, Expected, LinkRecord, TheoremRecord
 from .symbolic.faults import fault_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .symbolic.array import AxisMismatch
     from .symbolic.statement import Statement, Theorem
+
 
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
@@ -192,11 +202,11 @@ def _numbers(
             expected=expected,
         )
     except ReadingError as error:
-        kept = translate.measured(error.measurements)
+        kept = map(MeasuredEvidence.of, error.measurements)
         return (*kept, _stopped("the numbers", error, started, path))
     except Exception as error:  # noqa: BLE001 (numbers that fail leave the proof standing)
         return (_stopped("the numbers", error, started, path),)
-    return translate.measured(found)
+    return tuple(map(MeasuredEvidence.of, found))
 
 
 def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, ...]:
@@ -208,7 +218,7 @@ def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, 
         found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
         return (_stopped("the finite fields", error, started, path),)
-    return translate.exact(found)
+    return tuple(map(ExactEvidence.of, found))
 
 
 def _stopped(
@@ -223,3 +233,34 @@ def _stopped(
     text = " ".join(str(error).split())
     told = f"{side} stopped with {type(error).__name__}" + (f": {text}" if text else "")
     return UndecidedEvidence(says="", why=told, seconds=seconds)
+
+
+def givens(theorem: Theorem) -> Statement:
+    """A statement with the givens alone; there are no conclusions."""
+    from inspect import signature
+
+    from .symbolic.statement import Statement
+
+    return Statement({name: theorem.given[name] for name in signature(theorem.body).parameters}, {})
+
+
+def written(error: AxisMismatch, path: Path) -> Formula:
+    """The line of the theorem file in which the axes meet; it has no LaTeX.
+
+    What is returned is told without ``return``, and a definition as it stands.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if Path(f.filename).resolve() == path.resolve() and f.lineno]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef)
+        and lines and node.lineno <= lines[-1] <= (node.end_lineno or node.lineno)
+    ]  # fmt: skip
+    if not found:
+        return Formula(latex="", text="")
+    inner: ast.AST = found[-1]
+    if isinstance(inner, ast.Return) and inner.value is not None:
+        inner = inner.value
+    return Formula(latex="", text=ast.unparse(inner))

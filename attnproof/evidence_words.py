@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from .document import SIGNS, filled
 from .evidence import (
     DerivedEvidence,
     Evidence,
@@ -15,7 +16,6 @@ from .evidence import (
     SidesRecord,
 )
 from .numeric.designs import DESIGNS
-from .terminal_text import filled
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
@@ -174,7 +174,6 @@ def _policy_line(name: str, found: Sequence[tuple[MeasuredEvidence, PolicyRecord
 
 POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")
 HEAD = "      dtype        error    bound  " + " ".join(POLICIES)
-SIGNS = {"held": "✓", "violated": "✗", "non-finite": "✗"}
 
 
 def number_lines(measured: Iterable[MeasuredEvidence]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -11,14 +12,19 @@ from typing import TYPE_CHECKING
 from . import __version__
 from .catalogue import Catalogue, Entry, Source
 from .checking import Options, check
-from .claim_records import DemonstrationRecord, DocumentRecord
 from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
 from .faults import broken_by
 from .ledger import Ledger
-from .machine import machine
-from .records import BrokenFile, OptionsRecord, Results, TheoremRecord
+from .records import (
+    BrokenFile,
+    DemonstrationRecord,
+    Machine,
+    OptionsRecord,
+    Results,
+    TheoremRecord,
+)
 
 if TYPE_CHECKING:
     from .sweeping.kept import Kept, Writer
@@ -160,21 +166,11 @@ def run(
         attnproof=__version__,
         created=datetime.now(UTC),
         seconds=perf_counter() - started,
-        machine=machine(numeric=options.numeric),
-        options=OptionsRecord(
-            selection=selection,
-            numeric=options.numeric,
-            scale=options.scale,
-            device=options.device,
-            dtypes=options.dtypes,
-            seed=options.seed,
-            jobs=options.jobs,
-        ),
+        machine=Machine.here(numeric=options.numeric),
+        options=OptionsRecord(selection=selection, **asdict(options)),
         definitions=definitions(s for entry, _ in checked for s in entry.statements),
         theorems=theorems,
-        documents=tuple(
-            DocumentRecord(id=d.id, title=d.title, kind=d.kind) for d in ledger.documents
-        ),
+        documents=ledger.documents,
         claims=claims,
         demonstrations=tuple(shown),
         broken=tuple(broken),

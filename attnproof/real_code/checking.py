@@ -24,19 +24,18 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..programs.finding import Finding, Seen
+from ..programs.finding import Finding
 from ..programs.running import fault_in
 from ..theorems.laws import laws_of
-from .given import settings_of
-from .plain import number, plain, raised
+from .asserting import settings_of
+from .plain import raised
 
 if TYPE_CHECKING:
-    from ..programs.identity import Identity
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
     from .asked import Asked
@@ -231,21 +230,16 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     from ..numeric.devices import chosen
     from ..programs.identify import identify
     from ..programs.identify.remarks import remarks_on
+    from .records import IdentityRecord
 
     tell({"event": "begins", "leg": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
     found = identify(subject, draw)
     remarks = [asdict(one) for one in remarks_on(subject, found, thing)]
-    tell({"event": "identity", **_identified(found), "remarks": remarks})
-
-
-def _identified(found: Identity) -> Event:
-    return {
-        "kind": found.kind, "sentence": found.sentence, "answers": list(found.answers),
-        "why": found.parts[0].evidence if found.traceback else "", "traceback": found.traceback,
-        "parts": [{**asdict(part), "value": plain(part.value)} for part in found.parts],
-        "numbers": {name: [number(x) for x in all_] for name, all_ in found.numbers.items()},
-    }  # fmt: skip
+    told = IdentityRecord.of(found)
+    if found.traceback:
+        told = told.model_copy(update={"why": found.parts[0].evidence})
+    tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
 
 
 def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
@@ -264,25 +258,9 @@ def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
 
 
 def _found(one: Finding) -> Event:
-    told = {f.name: getattr(one, f.name) for f in fields(one)}
-    told |= {
-        "error": number(one.error), "bound": number(one.bound), "why": str(one.why),
-        "witness": _seen(one.witness) if one.witness is not None else None,
-        "sizes": {str(name): int(size) for name, size in one.sizes.items()},
-        "assuming": [{"text": str(c.text), "kind": c.kind} for c in one.assuming],
-    }  # fmt: skip
-    return {"event": "found", "finding": told}
+    from .records import FindingRecord
 
-
-def _seen(witness: Seen) -> Event:
-    def side(told: tuple[str, Any]) -> Event:
-        return {"words": str(told[0]), "value": plain(told[1])}
-
-    return {
-        "inputs": plain(dict(witness.inputs)), "here": side(witness.here),
-        "there": side(witness.there), "difference": number(witness.difference),
-        "allowed": number(witness.allowed), "certified": bool(witness.certified),
-    }  # fmt: skip
+    return {"event": "found", "finding": FindingRecord.of(one).model_dump(mode="json")}
 
 
 @contextmanager

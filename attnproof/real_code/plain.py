@@ -42,8 +42,8 @@ def number(value: Any) -> float | str | None:
     >>> number(2), number(float("inf")), number(None)
     (2.0, 'non-finite', None)
     """
-    if value is None:
-        return None
+    if value is None or isinstance(value, str):
+        return value
     real = float(value)
     return real if math.isfinite(real) else "non-finite"
 

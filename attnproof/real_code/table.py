@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from ..document import COLOURS
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
-    STYLES,
     broken_lines,
     card_lines,
     counted,
@@ -149,7 +149,7 @@ def _rows(
     for law in laws:
         sign = SIGNS[law.verdict]
         shown.add_row(
-            Text(sign, STYLES[sign]), Text(law.law), Text(law.verdict, STYLES[sign]),
+            Text(sign, COLOURS[sign]), Text(law.law), Text(law.verdict, COLOURS[sign]),
             Text(how(law)), Text(short(law.error)), Text(short(law.bound)),
         )  # fmt: skip
     return shown

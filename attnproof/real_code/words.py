@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
+from .. import document
 from ..faults import FAULT, internal_errors
 from ..programs.finding import UNLIKE
-from ..verdict_line import Condition, clauses
+from ..verdict_line import clauses
 from .records import (
     CardRecord,
     CodeRecord,
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
     from .collecting import Collected
     from .running import Stopped
 
-SIGNS = {
-    "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "unchecked": "✗",
-    "undecided": "?", "not asked": "–", "internal error": "!",
-}  # fmt: skip
-STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim", "!": "red"}
+SIGNS = {**document.SIGNS, "measured": "✓"}  # of a law that no encoding card has
 NOT_GIVEN = "no code was given that does this"
 MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; the record has it
 LONG = 160  # characters of a value that is shown; the record has all of it
@@ -91,7 +88,7 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
     proved: dict[str, list[str]] = {}
     others: list[str] = []
     for law in card.laws:
-        conditions = clauses(Condition(one.text, one.kind) for one in law.assuming)
+        conditions = clauses(law.assuming)
         line = " ".join([law.verdict, ", ".join(conditions)]).strip()
         if law.verdict == "proved":
             proved.setdefault(line, []).append(law.law)

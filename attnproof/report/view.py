@@ -10,7 +10,6 @@ from typing import get_args
 
 from markupsafe import Markup, escape
 
-from .. import terminal
 from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
 from ..evidence_words import exact_lines
 from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
@@ -19,11 +18,6 @@ from ..symbolic.latex.claims import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek
-
-SIGNS = {
-    **terminal.SIGNS, "held": "✓", "violated": "✗", "non-finite": "!", "skipped": "–",
-    "measured": "≈",
-}  # fmt: skip
 
 Statement = TheoremRecord | ControlRecord
 

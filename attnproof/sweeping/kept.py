@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from ..claim_records import DemonstrationRecord
-from ..records import TheoremRecord
+from ..records import DemonstrationRecord, TheoremRecord
 from .digests import (
     Stamp,
     calibration,
@@ -23,7 +22,7 @@ from .digests import (
     statement_digest,
     versions,
 )
-from .memory import spent_memory
+from .limits import spent_memory
 from .store import Key, Store, StoreError
 
 if TYPE_CHECKING:

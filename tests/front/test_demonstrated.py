@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.claim_records import DemonstrationRecord
 from attnproof.demonstrations import demonstrate
 from attnproof.ledger import demonstration_files
+from attnproof.records import DemonstrationRecord
 
 WriteDemonstration = Callable[..., Path]
 

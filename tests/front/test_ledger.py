@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.claim_records import ClaimRecord, ClaimVerdict
 from attnproof.ledger import WORDS, BrokenClaim, Ledger, Reference, load_ledger, read
+from attnproof.records import ClaimRecord, ClaimVerdict
 
 WriteTheorem = Callable[..., Path]
 WriteLedger = Callable[..., Path]

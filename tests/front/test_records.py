@@ -14,7 +14,6 @@ from attnproof.evidence import MeasuredEvidence, schema_text
 from attnproof.numeric.measurement import Measurement
 from attnproof.records import Results, SizeRecord
 from attnproof.runner import run
-from attnproof.translate import measured
 from tests.front.outputs import conforms
 
 
@@ -67,19 +66,19 @@ def test_a_record_cannot_be_changed_or_extended() -> None:
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_an_error_that_is_no_number_keeps_that_word(error: float) -> None:
-    (record,) = measured([measurement(error, "non-finite")])
+    record = MeasuredEvidence.of(measurement(error, "non-finite"))
     assert record.error == "non-finite"
     assert '"error":"non-finite"' in record.model_dump_json()
 
 
 def test_nan_is_refused_and_never_written_as_null() -> None:
-    (record,) = measured([measurement(1e-7, "held")])
+    record = MeasuredEvidence.of(measurement(1e-7, "held"))
     with pytest.raises(ValidationError, match="finite number"):
         MeasuredEvidence.model_validate({**record.model_dump(), "error": math.nan})
 
 
 def test_only_a_skipped_measurement_has_no_error() -> None:
-    (record,) = measured([measurement(0.0, "skipped", "no such kernel")])
+    record = MeasuredEvidence.of(measurement(0.0, "skipped", "no such kernel"))
     assert record.error is None
     assert record.reason == "no such kernel"
 

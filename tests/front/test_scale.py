@@ -11,7 +11,7 @@ from attnproof.cli import main
 from attnproof.evidence import schema_text
 from attnproof.numeric.calibration import in_force
 from attnproof.numeric.implementations import scaled_dot_product
-from attnproof.scale_records import ScaleRecord
+from attnproof.scale import ScaleRecord
 
 SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]
 

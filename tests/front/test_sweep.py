@@ -13,12 +13,10 @@ from attnproof import cli
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.sweeping.cells import LARGEST, Cell, Grid, batches
-from attnproof.sweeping.records import SweepRecord
-from attnproof.sweeping.shared import Shared, scaled
+from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import Asked, planned, sweep
-from attnproof.sweeping.table import sweep_summary
+from attnproof.sweeping.work import LARGEST, Cell, Grid, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import conforms
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of

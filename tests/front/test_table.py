@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from rich.console import Console
 
 import attnproof
+from attnproof.card_page import table_page
 from attnproof.card_records import CellRecord, TableRecord
 from attnproof.cards import Table
 from attnproof.cli import main
 from attnproof.encoding_table import Outcome, tabulate
 from attnproof.laws import LAWS
-from attnproof.table_page import table_page
 from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
 from tests.front.outputs import balanced, conforms, refused, without_torch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
-from attnproof.trial_records import TrialsRecord
+from attnproof.trials import TrialsRecord
 from tests.front.outputs import conforms
 
 Output = pytest.CaptureFixture[str]
@@ -52,6 +52,6 @@ def test_what_is_not_there_is_refused(arguments: list[str], told: str, capsys: O
 def test_a_policy_that_refuses_correct_programs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("attnproof.trial_records.AIM", -1.0)
+    monkeypatch.setattr("attnproof.trials.AIM", -1.0)
     assert main(FEW) == 1
     assert "aim" in capsys.readouterr().out

@@ -6,13 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from attnproof.claim_records import (
-    ClaimRecord,
-    DecidingRecord,
-    DemonstrationRecord,
-    DocumentRecord,
-    RowRecord,
-)
 from attnproof.evidence import (
     Formula,
     IllTypedEvidence,
@@ -23,15 +16,20 @@ from attnproof.evidence import (
     UseRecord,
     WitnessRecord,
 )
+from attnproof.ledger import Document
 from attnproof.records import (
     BrokenFile,
+    ClaimRecord,
     ControlRecord,
+    DecidingRecord,
     DefinitionRecord,
+    DemonstrationRecord,
     GivenRecord,
     LinkRecord,
     Machine,
     OptionsRecord,
     Results,
+    RowRecord,
     SizeRecord,
     TheoremRecord,
 )
@@ -218,13 +216,13 @@ CLAIMS = (
 def ledger(results: Results) -> Results:
     """A run with the claims of a document as well, and an empty document."""
     documents = (
-        DocumentRecord(id="003", title="Notes on <attention>", kind="expository notes"),
-        DocumentRecord(id="004", title="A blog post", kind="blog post"),
+        Document(id="003", title="Notes on <attention>", kind="expository notes"),
+        Document(id="004", title="A blog post", kind="blog post"),
     )
     other = claim("R1", "true as written").model_copy(update={"document": "004"})
     return results.model_copy(
         update={
-            "documents": (*documents, DocumentRecord(id="005", title="Empty", kind="note")),
+            "documents": (*documents, Document(id="005", title="Empty", kind="note")),
             "claims": (*CLAIMS, other),
             "demonstrations": (DEMONSTRATION,),
             "theorems": (*results.theorems, ILL_TYPED, INDUCTION),
