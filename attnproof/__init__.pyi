@@ -64,3 +64,4 @@ from .theorems.definitions.rotary import rotate_half as rotate_half
 from .theorems.definitions.rotary import rotation as rotation
 
 __version__: str
+_HOME: dict[str, str]

@@ -91,7 +91,7 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
             told.append(f"\n{words}", "dim")
             told.append(f"\nthe law: {_short(cell.statement.text)}", "cyan")
         raised = "misread" if cell.verdict == "misread" else "an error was raised"
-        for line in [f"{raised}, told below"] if cell.error else reasons(cell):
+        for line in [f"{raised} (see below)"] if cell.error else reasons(cell):
             told.append(f"\n{_short(line)}", "dim")
         sign = Text(SIGNS[cell.verdict], style(cell.verdict))
         shown.add_row(sign, told, Text(f"{cell.seconds:.2f} s", "dim"))

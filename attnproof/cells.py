@@ -305,7 +305,7 @@ def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
 
 
 def _without(cell: CellRecord, reason: str) -> CellRecord:
-    """The cell with both legs, which say why they have nothing to say."""
+    """The cell with both kinds of numbers, which say why there are none."""
     measured_ = MeasuredEvidence(
         says="", implementation="no implementation", device="cpu", dtype="float64", sizes={},
         seed=0, sampled="nothing", error=None, tolerance=None, worst=(), seconds=0.0,

@@ -31,7 +31,7 @@ Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
 
 
 def _word(value: object, info: ValidationInfo) -> object:
-    """A number as it was found; one that is none is that word."""
+    """A number as it was found; one that is not finite becomes that word."""
     if info.context is FOUND and isinstance(value, float) and not isfinite(value):
         return "non-finite"
     return value
@@ -186,7 +186,7 @@ class MeasuredEvidence(Record):
         default="", validation_alias=AliasChoices("rounding", "profile"),
         description="The model behind the tolerance, in words.",
     )
-    design: str = Field(default="normal", description="The input design that spoke.")
+    design: str = Field(default="normal", description="The input distribution that decided.")
     designs: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
     policies: tuple[PolicyRecord, ...] = Field(
         default=(), validation_alias=AliasChoices("policies", "judged"),

@@ -37,7 +37,7 @@ class PrecisionRecord(Record):
 
     @field_serializer("errors", "breaks", "collisions", "drifts", "checked")
     def _plain(self, rows: tuple[Any, ...]) -> list[dict[str, Any]]:
-        """Their fields; a number that is none is told as that."""
+        """Their fields; a number that is not finite is written as that word."""
         return [{name: _word(value) for name, value in asdict(row).items()} for row in rows]
 
     @property
@@ -61,7 +61,7 @@ FORMATS = (
     "A format is named by the dtype of the data; positions, frequencies and angles are float32 "
     "where the name says nothing else. TF32 is emulated: the operands of q·k are rounded to 10 "
     "bits of fraction. Products are summed in float64, so that what is seen is the error of "
-    "turning."
+    "the rotation."
 )
 
 

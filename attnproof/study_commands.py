@@ -143,7 +143,7 @@ def _orders(found: Calibration) -> Grid:
 MarkdownFile = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables as a document.")
 ]
-Device = Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where vectors are turned.")]
+Device = Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where vectors are rotated.")]
 
 
 @app.command()
@@ -202,11 +202,11 @@ CASES, SEEDS = 10_000, 5
 def trials(
     cases: Annotated[int, typer.Option(min=0, help="Correct programs that are run.")] = CASES,
     fault_seeds: Annotated[
-        int, typer.Option(min=0, help="Draws of each planted fault in each design.")
+        int, typer.Option(min=0, help="Draws of each planted fault in each input distribution.")
     ] = SEEDS,
     dtype: Dtypes = None,
     design: Annotated[
-        list[str] | None, typer.Option("--design", help="This input design only; repeatable.")
+        list[str] | None, typer.Option("--design", help="This input distribution only; repeatable.")
     ] = None,
     device: DeviceOption = "cpu",
     seed: Seed = 0,
@@ -258,7 +258,7 @@ def _asked(
     from .numeric.devices import DTYPES
     from .trials import Asked
 
-    require_known(designs, tuple(DESIGNS), "an input design", f"{', '.join(DESIGNS)}")
+    require_known(designs, tuple(DESIGNS), "an input distribution", f"{', '.join(DESIGNS)}")
     place = str(present(device))
     known = [name for name in DTYPES if place != "mps" or name != "float64"]
     command = f"attnproof trials --cases {cases} --fault-seeds {fault_seeds} --seed {seed}"

@@ -65,7 +65,7 @@ def sweep(
     ] = None,
     design: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Input design; repeatable; normal, if none."),
+        typer.Option(metavar="NAME|all", help="Input distribution; repeatable; normal, if none."),
     ] = None,
     seeds: Annotated[
         str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
@@ -156,7 +156,8 @@ def _designs(asked: list[str]) -> tuple[str, ...]:
 
     for name in asked:
         if name != "all" and name not in DESIGNS:
-            raise UsageError(f"wanted an input design ({', '.join(DESIGNS)}) or all, got {name!r}")
+            known = ", ".join(DESIGNS)
+            raise UsageError(f"wanted an input distribution ({known}) or all, got {name!r}")
     return tuple(DESIGNS) if "all" in asked else tuple(dict.fromkeys(asked))
 
 

@@ -60,7 +60,7 @@ def check_code(
 
     ``laws`` are ids (``attnproof list --code-laws``); all of the kind, if none is named.
     ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
-    ``legs`` names the ways to look: measured, identity, exact, traced.  ``call`` says how it is
+    ``legs`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
     ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on.

@@ -1,4 +1,4 @@
-"""Looking at code on every leg, each by itself: what fails on one loses nothing of another.
+"""Looking at code by every method, each by itself: what fails on one loses nothing of another.
 
 What is found is told as events, plain dictionaries, as soon as it is found: another process may
 listen, and go on when this one is killed.
@@ -7,7 +7,7 @@ listen, and go on when this one is killed.
 event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
-begins      leg, law (empty where a leg looks at all laws at once)
+begins      leg, law (empty where a method looks at all laws at once)
 found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
 card        why (there is none; empty if there is one), laws (one or more of them)
@@ -69,7 +69,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 
 def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
-    """Look at the code on the legs that are asked for; ``thing`` is what was adapted."""
+    """Look at the code by the methods that are asked for; ``thing`` is what was adapted."""
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
@@ -106,7 +106,7 @@ def _under(subject: Subject, tell: Tell, event: Event) -> None:
 
 
 def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) -> None:
-    """Tell an event; each law's verdicts so far are kept, with the leg that found them."""
+    """Tell an event; each law's verdicts so far are kept, with the method that found them."""
     if event["event"] == "found":
         one = event["finding"]
         verdicts.setdefault(one["law"], set()).add((one["leg"], one["verdict"]))

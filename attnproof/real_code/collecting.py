@@ -39,10 +39,10 @@ SHOWN = "broken in exact arithmetic and in floating point, at other inputs than 
 def combined(
     law: CodeLaw, findings: Sequence[FindingRecord], again: str, *, named: bool = False
 ) -> LawOfCodeRecord:
-    """The verdict of a law: broken in any leg, else the best way in which it holds, else open.
+    """The verdict of a law: broken in any method, else the best way in which it holds, else open.
 
-    A law that correct code may break, and that was not ``named``, is asked only where the leg that
-    reads declarations says that it applies: what another leg finds of it is kept, and no fault.
+    A law that correct code may break, and that was not ``named``, is asked only where the method
+    that reads declarations says that it applies: what another finds of it is kept, and no fault.
     """
     verdict, why, shown = _judged(findings)
     if not (law.always or named) and verdict in ("broken", "undecided") and not _applies(findings):
@@ -75,12 +75,12 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
         return "internal error", _told(stopped[0]), stopped[0]
     if doubtful:
         return "undecided", _told(doubtful[0]), _worst(doubtful)
-    ran = (one.why for one in findings if one.leg == "measured")  # other legs ask less
+    ran = (one.why for one in findings if one.leg == "measured")  # other methods ask less
     return "not asked", next(ran, NOBODY), None
 
 
 def _not_measured(lost: FindingRecord, holding: Sequence[FindingRecord]) -> str:
-    """That NaN came back, and what other legs, which see none, say of the law."""
+    """That NaN came back, and what other methods, which see none, say of the law."""
     known = next((VERDICTS[leg] for leg in ("traced", "exact")
                   if any(one.leg == leg for one in holding)), "")  # fmt: skip
     return lost.why + (f"; {known} in exact arithmetic" if known == "proved" else "")
@@ -100,7 +100,7 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
 
 
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
-    """Why it is broken, and what other legs say to that."""
+    """Why it is broken, and what other methods say to that."""
     exactly = [other for other in holding if other.leg in ("traced", "exact")]
     if UNLIKE in one.why:
         return one.why
@@ -172,7 +172,7 @@ class Collected:
         self.card: CardRecord | None = None
         self.identity: IdentityRecord | None = None
         self.remarks: tuple[RemarkRecord, ...] = ()
-        self.at = ("", "")  # the leg and the law that were begun last
+        self.at = ("", "")  # the method and the law that were begun last
         self.cut: dict[tuple[str, str], str] = {}  # why a law came to no end on a leg
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
@@ -234,7 +234,7 @@ class Collected:
 
     @property
     def expected(self) -> int:
-        """How many laws there are to look at on the legs that go law by law."""
+        """How many laws there are to look at by the methods that go law by law."""
         mine = sum(self.kind in law.about for law in self.laws)
         asked = self.asked
         once = ("exact" in asked.legs) + ("traced" in asked.legs)
@@ -242,11 +242,11 @@ class Collected:
 
     @property
     def known(self) -> tuple[tuple[str, str, str], ...]:
-        """Law, leg and verdict of everything that was found."""
+        """Law, method and verdict of everything that was found."""
         return tuple((one.law, one.leg, one.verdict) for one in self.findings)
 
     def left(self, leg: str) -> bool:
-        """Whether there are laws of which this leg has told nothing."""
+        """Whether there are laws of which this method has told nothing."""
         told = {one.law for one in self.findings if one.leg == leg}
         return any(law.id not in told for law in self.laws if self.kind in law.about)
 

@@ -1,4 +1,4 @@
-"""Records of code that was checked: each law with what every leg found, and what the code is."""
+"""Records of code that was checked: each law with what every method found, and what the code is."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SeenRecord(Record):
 
 
 class FindingRecord(Record):
-    """What one leg found about one law."""
+    """What one method found about one law."""
 
     law: str
     leg: Leg = Field(description="traced: a proof; exact: finite fields; measured: runs.")
@@ -69,7 +69,7 @@ class FindingRecord(Record):
 
 
 class LawOfCodeRecord(Record):
-    """One law of the code: the verdict of all legs together, and what each of them found."""
+    """One law of the code: the verdict of all methods together, and what each of them found."""
 
     law: str
     says: str

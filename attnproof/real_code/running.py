@@ -135,9 +135,9 @@ def run(
 ) -> tuple[Stopped | None, str]:  # fmt: skip
     """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
 
-    A law that comes to no end is undecided, and the others are asked in a new process.  A leg on
-    which ``IN_A_ROW`` of them come to none is given up, and the other legs go on, unless it is the
-    one on which the code simply runs: code of which no law ends, or that cannot be loaded a second
+    A law that comes to no end is undecided, and the others are asked in a new process.  A method
+    by which ``IN_A_ROW`` of them come to none is given up, and the others go on, unless it is the
+    one by which the code simply runs: code of which no law ends, or that cannot be loaded a second
     time, is not run again.
     """
     end = monotonic() + limits.whole

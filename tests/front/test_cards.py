@@ -62,7 +62,7 @@ def test_code_that_raises_leaves_its_cells_undecided_and_says_where(tmp_path: Pa
     text = " ".join(str(card).split())
     assert f"! nearer, {', '.join(LAWS)}: raised {told}" in text  # once, and for all of them
     assert text.count(told) == len(card.encoding.formulas) + 1
-    assert "told below" not in text
+    assert "see below" not in text
     every = attnproof.card(write(tmp_path, RAISES))
     raised = [cell for cell in every.cells if cell.error]
     assert f"! nearer, {len(raised)} laws: raised {told}" in " ".join(str(every).split())

@@ -182,7 +182,7 @@ def test_the_command_sweeps_writes_and_resumes(
     ("words", "told"),
     [
         (["--seeds", "5:2"], "wanted seeds as FIRST:END"),
-        (["--design", "odd"], "wanted an input design (normal, "),
+        (["--design", "odd"], "wanted an input distribution (normal, "),
         (["--device", "tpu"], "wanted a device"),
         (["--implementation", "mine"], "implementation 'mine' was asked for"),
         (["--address", "10.0.0.1:6379"], "with it goes --engine ray"),

@@ -40,7 +40,7 @@ def test_both_tables_are_printed_and_written(tmp_path: Path, capsys: Output) -> 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--design", "wide"], "wanted an input design, got 'wide'"),
+        (["--design", "wide"], "wanted an input distribution, got 'wide'"),
         (["--device", "abacus"], "wanted a device"),
     ],
 )
