@@ -6,17 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from textwrap import shorten
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from .card_records import (
     CellRecord,
-    CellVerdict,
     EncodingRecord,
     LawRecord,
     RequirementRecord,
     TableRecord,
 )
-from .document import SIGNS, style
+from .document import SIGNS, style, tally
 from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
@@ -164,18 +163,15 @@ def counted(record: TableRecord) -> str:
     """
     if not record.cells:
         return "no cells"
-    found: Counter[str] = Counter(cell.verdict for cell in record.cells)
+    head, comma, rest = tally(cell.verdict for cell in record.cells).partition(", ")
     proved = [cell for cell in record.cells if cell.verdict == "proved"]
     under = sum(bool(cell.under) for cell in proved)
     limited = sum(bool(cell.conditions) and not cell.under for cell in proved)
-    words: tuple[str, ...] = get_args(CellVerdict)
-    parts = [f"{found[word]} {word}" for word in words if found[word]]
     of = [f"{n} under a {what}" for n, what in ((under, "hypothesis"), (limited, "condition")) if n]
-    if of:
-        parts[0] += f" ({', '.join(of)})"
+    head += f" ({', '.join(of)})" if of else ""
     what = "laws" if len(record.encodings) == 1 else "cells"
     one = len(record.cells) == 1
-    return f"{len(record.cells)} {what[:-1] if one else what}: {', '.join(parts)}"
+    return f"{len(record.cells)} {what[:-1] if one else what}: {head}{comma}{rest}"
 
 
 def faults(record: TableRecord) -> Iterable[str]:

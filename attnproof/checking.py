@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import translate
 from .catalogue import Source
@@ -61,18 +61,19 @@ def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord |
 def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord:
     expected = cast("Expected", theorem.expected)
     claimed, error = _built(theorem)
-    control = theorem.control
-    verdict, chain, evidence = (
-        _found(claimed, expected, options, source.path) if error is None else _ill_typed(error)
+    if error is None:
+        told = translate.statement(claimed)
+        own = _side(told, claimed, expected, _found(claimed, expected, options, source.path))
+        options = replace(options, scale="small")  # falsehood shows itself at small sizes
+    else:
+        own = _side(written(error, source.path), claimed, expected, _ill_typed(error))
+    control, other = theorem.control, opposite(expected)
+    found = _found(control, other, options, source.path)
+    beside = ControlRecord(
+        says=theorem.control_says,
+        **_side(translate.statement(control), control, other, found),
     )
-    told = against(expected, verdict, evidence)
-    other = opposite(expected)
-    # A false statement shows itself at small sizes; scale is spent on the theorem.
-    control_options = options if error is not None else replace(options, scale="small")
-    control_verdict, control_chain, control_evidence = _found(
-        control, other, control_options, source.path
-    )
-    control_told = against(other, control_verdict, control_evidence)
+    why = (*own["why"], *(f"its negative control: {line}" for line in beside.why))
     return TheoremRecord(
         id=source.id,
         title=theorem.title,
@@ -81,28 +82,21 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         claims=tuple(theorem.claims),
         sources=tuple(theorem.sources),
         says=theorem.words,
-        statement=translate.statement(claimed) if error is None else written(error, source.path),
         sizes=translate.sizes(claimed),
         givens=translate.givens(claimed),
-        assumed=translate.hypotheses(claimed),
-        verdict=verdict,
-        expected=expected,
-        ok=not told and not control_told,
-        why=(*told, *(f"its negative control: {line}" for line in control_told)),
-        chain=chain,
-        evidence=evidence,
-        control=ControlRecord(
-            says=theorem.control_says,
-            statement=translate.statement(control),
-            verdict=control_verdict,
-            expected=other,
-            ok=not control_told,
-            why=control_told,
-            assumed=translate.hypotheses(control),
-            chain=control_chain,
-            evidence=control_evidence,
-        ),
+        control=beside,
+        **{**own, "ok": not why, "why": why},
     )
+
+
+def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -> dict[str, Any]:
+    """What a theorem and its negative control both record of a statement."""
+    verdict, chain, evidence = found
+    why = against(expected, verdict, evidence)
+    return {
+        "statement": told, "verdict": verdict, "expected": expected, "ok": not why, "why": why,
+        "assumed": translate.hypotheses(claimed), "chain": chain, "evidence": evidence,
+    }  # fmt: skip
 
 
 def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:

@@ -198,9 +198,7 @@ def _deciding(
         verdict: Verdict = "undecided"
         told = absent.get(reference.theorem, "the run did not reach it")
     else:
-        side = record.control if reference.control else record
-        evidence = _of(reference, side)
-        verdict = _verdict(evidence) if reference.conclusion else side.verdict
+        side, _, verdict, evidence = _meant(reference, record)
         told = _known(verdict, evidence)
         under = clauses(limits(evidence, side.assumed)) if verdict == "proved" else []
     return DecidingRecord(
@@ -214,12 +212,21 @@ def _deciding(
     )
 
 
-def _of(reference: Reference, side: TheoremRecord | ControlRecord) -> list[Evidence]:
-    """The evidence that speaks of the conclusion named; of the whole, all of it."""
-    return [
-        e for e in side.evidence
-        if not reference.conclusion or e.says == reference.conclusion or e.kind == "misread"
-    ]  # fmt: skip
+Side = TheoremRecord | ControlRecord
+
+
+def _meant(
+    reference: Reference, record: TheoremRecord
+) -> tuple[Side, Side, Verdict, list[Evidence]]:
+    """The side of a record that is meant, the other, and what is known of the conclusion named.
+
+    Of the whole, that is everything.
+    """
+    sides: tuple[Side, Side] = (record, record.control)
+    side, other = reversed(sides) if reference.control else sides
+    wanted = reference.conclusion
+    evidence = [e for e in side.evidence if e.says == wanted or not wanted or e.kind == "misread"]
+    return side, other, _verdict(evidence) if wanted else side.verdict, evidence
 
 
 def _verdict(evidence: Sequence[Evidence]) -> Verdict:
@@ -246,10 +253,8 @@ def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
 
 def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
     """What speaks against relying on a statement: its numbers, and its other side."""
-    side, other = (record.control, record) if reference.control else (record, record.control)
-    kinds = MeasuredEvidence | ExactEvidence
-    measured = [e for e in _of(reference, side) if isinstance(e, kinds)]
-    verdict = _verdict(_of(reference, side)) if reference.conclusion else side.verdict
+    _, other, verdict, evidence = _meant(reference, record)
+    measured = [e for e in evidence if isinstance(e, MeasuredEvidence | ExactEvidence)]
     if verdict in ("proved", "refuted"):
         yield from against(verdict, verdict, measured)
     if other.verdict != other.expected:
@@ -276,10 +281,7 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
     for text in dict.fromkeys(text for _, text in entry.references):
         reference = Reference.of(text)
         if reference.theorem in known:
-            record = known[reference.theorem]
-            side = record.control if reference.control else record
-            evidence = _of(reference, side)
-            verdict = _verdict(evidence) if reference.conclusion else side.verdict
+            _, _, verdict, evidence = _meant(reference, known[reference.theorem])
             found += [
                 e.status in wanted.get(verdict, ())
                 for e in evidence

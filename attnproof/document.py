@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill, wrap
@@ -43,6 +44,25 @@ def sign(verdict: str) -> str:
 def style(verdict: str) -> str:
     """The colour of a verdict."""
     return COLOURS[SIGNS[verdict]]
+
+
+def tally(found: Iterable[str], order: Iterable[str] = SIGNS) -> str:
+    """How many of which verdict, in the order of these.
+
+    >>> tally(["refuted", "proved", "proved"])
+    '2 proved, 1 refuted'
+    """
+    count = Counter(found)
+    return ", ".join(f"{count[word]} {word}" for word in order if count[word])
+
+
+def short(value: float | str | None, nothing: str = "") -> str:
+    """A number in two digits.
+
+    >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
+    ('1.2e-07', '', '3', 'non-finite')
+    """
+    return nothing if value is None else f"{value:.2g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)

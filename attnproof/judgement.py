@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from .document import short
 from .evidence import (
     DerivedEvidence,
     Evidence,
@@ -72,7 +73,7 @@ def _measured(evidence: Iterable[Evidence]) -> list[MeasuredEvidence]:
 
 def _of_true(evidence: Iterable[Evidence]) -> list[str]:
     return [
-        f"{_where(m)}: {m.status}, error {_number(m.error)} against {_number(m.tolerance)}"
+        f"{_where(m)}: {m.status}, error {short(m.error)} against {short(m.tolerance)}"
         for m in _measured(evidence)
         if m.status != "held"
     ]
@@ -139,7 +140,3 @@ def _too_coarse(m: MeasuredEvidence, refused: Iterable[MeasuredEvidence]) -> boo
 
 def _where(m: MeasuredEvidence) -> str:
     return f"{m.implementation}, {m.device}, {m.dtype}"
-
-
-def _number(value: float | str | None) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import AliasChoices, Field
 
 from . import __version__
-from .document import SIGNS, headed
+from .document import SIGNS, headed, short
 from .evidence import (
     InternalErrorEvidence,
     MeasuredEvidence,
@@ -185,15 +185,11 @@ def scale_table(record: ScaleRecord) -> Table:
         applied = [p for p in way.policies if p.status != "skipped"]
         for k, policy in enumerate(applied or [None]):
             sign = SIGNS[way.status]
-            head = (sign, way.way, way.dtype, _short(way.error), _short(way.tolerance))
+            head = (sign, way.way, way.dtype, short(way.error), short(way.tolerance))
             cost = (f"{way.seconds:.2f}", f"{way.forwards:.2f}" if way.forwards else "", beyond)
-            said = ("", "") if policy is None else (policy.policy, _short(policy.ratio))
+            said = ("", "") if policy is None else (policy.policy, short(policy.ratio))
             table.add_row(*(head if not k else [""] * len(head)), *said, *(cost if not k else ()))
     return table
-
-
-def _short(x: float | str | None) -> str:
-    return "" if x is None else x if isinstance(x, str) else f"{x:.2g}"
 
 
 def told_of(record: ScaleRecord) -> list[str]:

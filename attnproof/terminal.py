@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, get_args
 
-from .document import SIGNS, headed, sign, style
+from .document import headed, sign, style, tally
 from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
 from .records import ClaimRecord, ClaimVerdict, ControlRecord, Results, TheoremRecord
@@ -129,7 +129,7 @@ def against(results: Results) -> Iterator[str]:
 def summary(results: Results) -> str:
     """One line: how many theorems, their verdicts, and how many are as expected in all parts."""
     counted = [record.verdict for record in results.theorems]
-    verdicts = ", ".join(f"{counted.count(v)} {v}" for v in SIGNS if v in counted) or "none"
+    verdicts = tally(counted) or "none"
     told = {
         "not as expected": sum(not record.ok for record in results.theorems),
         "claims not as expected": sum(not record.ok for record in results.claims),
@@ -278,12 +278,6 @@ def counts(results: Results) -> Table:
 def claims_summary(results: Results) -> str:
     """One line: how many claims, their verdicts, and how many are as expected."""
     found = [claim.verdict for claim in results.claims]
-    parts = ", ".join(_counted(found)) or "none"
+    parts = tally(found, VERDICTS) or "none"
     right = sum(claim.ok for claim in results.claims)
     return f"{len(found)} claim{'s' * (len(found) != 1)}: {parts}; {right} as expected."
-
-
-def _counted(found: Sequence[str]) -> Iterator[str]:
-    for verdict in VERDICTS:
-        if verdict in found:
-            yield f"{found.count(verdict)} {verdict}"

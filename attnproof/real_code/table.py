@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from ..document import COLOURS
+from ..document import COLOURS, short
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
@@ -19,7 +19,6 @@ from .words import (
     part_told,
     printed_told,
     set_aside,
-    short,
 )
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -52,15 +51,6 @@ def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
     return int(bool(record.unchecked or record.unfinished or (record.strict and record.undecided)))
 
 
-def short(value: float | str | None) -> str:
-    """A number in two digits.
-
-    >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
-    ('1.2e-07', '', '3', 'non-finite')
-    """
-    return "" if value is None else f"{value:.2g}" if isinstance(value, float) else value
-
-
 def how(law: LawOfCodeRecord) -> str:
     """How the verdict of a law is known: of a proof its whole line, of others a first clause."""
     if law.verdict == "proved":
@@ -100,12 +90,10 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
 
 def counted(record: CodeRecord) -> str:
     """How many laws have which verdict."""
-    found = Counter(law.verdict for law in record.laws)
-    words: tuple[LawVerdict, ...] = get_args(LawVerdict)
-    parts = [f"{found[word]} {word}" for word in words if found[word]]
+    parts = document.tally((law.verdict for law in record.laws), get_args(LawVerdict))
     one = len(record.laws) == 1
     lost = f" ({len(record.unfinished)} not reached)" if record.unfinished else ""
-    return f"{len(record.laws)} law{'' if one else 's'}: {', '.join(parts)}{lost}"
+    return f"{len(record.laws)} law{'' if one else 's'}: {parts}{lost}"
 
 
 def outcome_told(record: CodeRecord) -> str:
@@ -261,14 +249,14 @@ def _difference(seen: SeenRecord) -> str:
     known = ", bounded in ball arithmetic" if seen.certified else ""
     far, allowed = seen.difference, seen.allowed
     if isinstance(far, float) and isinstance(allowed, float) and far <= allowed:
-        less = f" to {short(far)}, which rounding explains" if far else ""
+        less = f" to {document.short(far)}, which rounding explains" if far else ""
         return f"they are the same{less}, and should differ{known}"
     if isinstance(seen.here.value, bool) and isinstance(seen.there.value, bool):
         return f"they should be the same{known}"
     if not isinstance(far, float):
         return f"their difference is not a finite number{known}"
-    explained = f", rounding explains {short(allowed)}" if allowed else ", and should not"
-    return f"they differ by {short(far)}{explained}{known}"
+    explained = f", rounding explains {document.short(allowed)}" if allowed else ", and should not"
+    return f"they differ by {document.short(far)}{explained}{known}"
 
 
 def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> str:

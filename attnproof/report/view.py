@@ -10,6 +10,7 @@ from typing import get_args
 
 from markupsafe import Markup, escape
 
+from ..document import short
 from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
 from ..evidence_words import exact_lines
 from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
@@ -153,14 +154,9 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     return Markup("; ").join(part for part in parts if part)
 
 
-def number(value: Number | None) -> str:
-    """A number with two digits; a word where there is none."""
-    return "not measured" if value is None else value if isinstance(value, str) else f"{value:.2g}"
-
-
 def scientific(value: Number | None) -> Markup:
     """A number as a person writes it: 7.5 × 10⁻⁷."""
-    text = number(value)
+    text = short(value, "not measured")
     found = re.fullmatch(r"(.*)e([+-])0*(\d+)", text)
     if found is None:
         return escape(text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from ..document import bar, headed
+from ..document import bar, headed, short, tally
 from ..evidence import MeasuredEvidence, Number, Record
 from ..records import Machine
 
@@ -130,7 +130,7 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
     shown.add_column("in", overflow="ellipsis", no_wrap=True, ratio=1)
     for (name, dtype), cells in _grouped(record.cells):
         worst = max(cells, key=_ratio)
-        told = "–" if worst.ratio is None else _number(worst)
+        told = short(worst.ratio, "–")
         spoke = ", ".join(filter(None, (worst.design, worst.policy, worst.implementation)))
         counts = [
             sum(c.status == "held" for c in cells), sum(c.status in BAD for c in cells),
@@ -163,10 +163,6 @@ def _ratio(cell: CellRecord) -> float:
     return float("inf") if cell.ratio == "non-finite" else cell.ratio
 
 
-def _number(cell: CellRecord) -> str:
-    return "non-finite" if isinstance(cell.ratio, str) else f"{cell.ratio:.2g}"
-
-
 def _against(record: SweepRecord) -> Iterator[str]:
     for statement in record.unusable:
         mark = "!" if statement.broken else "–"
@@ -174,14 +170,14 @@ def _against(record: SweepRecord) -> Iterator[str]:
     for c in record.cells:
         if c.status in LOST or (c.status in BAD and holds(record.expected, c)):
             where = f"{c.implementation}, {c.dtype}, {c.design}, seed {c.seed}, {c.device}"
-            told = c.reason or f"{c.policy} bound, {_number(c)} times"
+            told = c.reason or f"{c.policy} bound, {short(c.ratio)} times"
             yield f"! {c.theorem}{'#control' * c.control}, {where}: {c.status}: {told}"
 
 
 def sweep_summary(record: SweepRecord) -> str:
     """One line: how many cells, how they ended, and how many came from the store."""
     counted = [cell.status for cell in record.cells]
-    told = ", ".join(f"{counted.count(s)} {s}" for s in dict.fromkeys(sorted(counted))) or "none"
+    told = tally(counted, sorted(set(counted))) or "none"
     times = sorted(cell.stored for cell in record.cells if cell.stored is not None)
     line = f"{len(counted)} cell{'s' * (len(counted) != 1)}: {told}. {record.seconds:.1f} s"
     if record.unfinished:
