@@ -9,7 +9,7 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.progress import Progress
     from rich.table import Table
 
@@ -101,15 +101,18 @@ class Grid:
     notes: tuple[str, ...] = ()
     numbers: bool = False
 
-    def shown(self, **more: Any) -> Table:
-        """The table for a terminal; ``more`` is as rich's ``Table`` takes it."""
-        caption = "\n".join(self.notes)
-        table = headed(*self.columns, title=self.title, caption=caption, **more)
+    def shown(self) -> Group:
+        """The table for a terminal; title and notes may be wider than it."""
+        from rich.console import Group
+        from rich.text import Text
+
+        table = headed(*self.columns)
         for column in table.columns[1:]:
             column.justify = "right" if self.numbers else "left"
         for row in self.rows:
             table.add_row(*row)
-        return table
+        notes = (Text(note, "dim") for note in self.notes)
+        return Group(Text(self.title, "bold"), table, *notes)
 
 
 Block = Heading | Text | Items | Grid

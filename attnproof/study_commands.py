@@ -55,7 +55,7 @@ def calibrate(
         f"{found.threads} threads, measured {found.created:%Y-%m-%d} in {found.seconds:.0f} s"
     )
     for grid in (_constants, _kernels, _functions, _orders):
-        console.print(grid(found).shown(title_style="bold"))
+        console.print(grid(found).shown())
     if not show:
         print(f"stored {write(found)}")
     if json is not None:

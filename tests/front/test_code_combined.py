@@ -27,7 +27,7 @@ def found(leg: str, verdict: str, dtype: str = "float32", **more: object) -> Fin
         "bound": None, "witness": None, "seed": 0, "dtype": dtype, "device": "cpu", "sizes": {},
         "assuming": (), "seconds": 0.0,
     }  # fmt: skip
-    return FindingRecord.model_validate({**told, **more})
+    return FindingRecord.read({**told, **more})
 
 
 def why(*findings: FindingRecord) -> str:
