@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding, real
-from attnproof.cells import FORM, WITNESS, decided, measured
+from attnproof.cells import FORM, SHOWN, decided, measured
 from attnproof.encoding_law import EncodingLaw, law
 from attnproof.encodings.learned_table import LearnedTable
 from attnproof.encodings.matrix_powers import MatrixPowers
@@ -78,7 +78,7 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
 
 
 @pytest.mark.parametrize(("law", "verdict", "why"), [
-    (even, "refuted", WITNESS), (bounded, "proved", FORM), (acts_on_scores, "proved", WITNESS),
+    (even, "refuted", SHOWN), (bounded, "proved", FORM), (acts_on_scores, "proved", SHOWN),
 ])  # fmt: skip
 def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, why: str) -> None:
     cell = decided(Rope, law)
