@@ -246,7 +246,6 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: flo
 
 
 DTYPES = ("float64", "float32", "bfloat16")
-LIMIT = 20.0  # seconds
 SHOWN = "its witness, whose gap is certified, says more than a draw"
 FORM = "it is decided by the form of what the encoding makes, which is no equation to compute"
 SOME = "it claims a difference for some inputs, which no draw refutes"
