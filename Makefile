@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems attnproof/programs
 
-.PHONY: run test lint types tests schema clean
+.PHONY: run test lint types tests clean
 
 run: $(VENV)/.run
 	$(BIN)/attnproof run --jobs $(JOBS) --html report --json report/results.json
@@ -25,20 +25,6 @@ types: $(VENV)/.dev
 
 tests: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS)
-
-schema: $(VENV)/.run
-	$(BIN)/attnproof schema > attnproof/schema.json.new
-	mv attnproof/schema.json.new attnproof/schema.json
-	$(BIN)/attnproof schema --table > attnproof/table_schema.json.new
-	mv attnproof/table_schema.json.new attnproof/table_schema.json
-	$(BIN)/attnproof schema --calibration > attnproof/calibration_schema.json.new
-	mv attnproof/calibration_schema.json.new attnproof/calibration_schema.json
-	$(BIN)/attnproof schema --trials > attnproof/trials_schema.json.new
-	mv attnproof/trials_schema.json.new attnproof/trials_schema.json
-	$(BIN)/attnproof schema --sweep > attnproof/sweep_schema.json.new
-	mv attnproof/sweep_schema.json.new attnproof/sweep_schema.json
-	$(BIN)/attnproof schema --code > attnproof/code_schema.json.new
-	mv attnproof/code_schema.json.new attnproof/code_schema.json
 
 $(VENV)/.made: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -36,11 +36,6 @@ from .symbolic.refute import refute
 from .symbolic.scalars import always_less, num
 from .symbolic.terms import Term, free
 
-__all__ = [
-    "FORMED", "by_form", "exceeded", "grown", "made", "numbers_made", "proved_bound", "rules_of",
-    "simple", "values_told",
-]  # fmt: skip
-
 EFFORT = Effort(refuting=False, prove=2.0)
 ONE_TOKEN = (1, 0, -1)  # what a token has in each feature, where many are alike
 SMALL = (1, 2)  # bounds that are tried where none is named

@@ -1,4 +1,4 @@
-"""A card in the terminal: what an encoding is, then each law with its verdict and the reason."""
+"""Cards and tables in the terminal: each law with its verdict and the reason, or as a sign."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from textwrap import shorten
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from .card_records import (
     CellRecord,
-    CellVerdict,
     EncodingRecord,
     LawRecord,
     RequirementRecord,
     TableRecord,
 )
+from .document import SIGNS, style, tally
 from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
@@ -24,43 +24,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = [
-    "CELL_SIGNS",
-    "REQUIREMENT_SIGNS",
-    "because",
-    "card_page",
-    "cell_style",
-    "counted",
-    "faults",
-    "reasons",
-]
 
-CELL_SIGNS = {
-    "proved": "✓",
-    "refuted": "✗",
-    "measured": "≈",
-    "misread": "≠",
-    "undecided": "?",
-    "does not apply": "·",
-    "internal error": "!",
-}
-REQUIREMENT_SIGNS = {"met": "✓", "not met": "✗", "open": "?"}
-CELL_STYLES = {
-    "✓": "green",
-    "✗": "magenta",
-    "≈": "cyan",
-    "≠": "red",
-    "?": "yellow",
-    "·": "dim",
-    "!": "red",
-}
 FEW = 5  # laws that are named where the same error was raised
 LONG = 480  # characters of a reason or formula that is shown whole; the record has all of it
-
-
-def cell_style(verdict: str) -> str:
-    """The colour of a verdict."""
-    return CELL_STYLES[CELL_SIGNS[verdict]]
 
 
 def card_page(record: TableRecord, width: int = 100) -> Group:
@@ -124,9 +90,9 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
             told.append(f"\n{words}", "dim")
             told.append(f"\nthe law: {_short(cell.statement.text)}", "cyan")
         raised = "misread" if cell.verdict == "misread" else "an error was raised"
-        for line in [f"{raised}, told below"] if cell.error else reasons(cell):
+        for line in [f"{raised} (see below)"] if cell.error else reasons(cell):
             told.append(f"\n{_short(line)}", "dim")
-        sign = Text(CELL_SIGNS[cell.verdict], cell_style(cell.verdict))
+        sign = Text(SIGNS[cell.verdict], style(cell.verdict))
         shown.add_row(sign, told, Text(f"{cell.seconds:.2f} s", "dim"))
     return shown
 
@@ -139,10 +105,7 @@ def _requirements(requirements: list[RequirementRecord], width: int) -> Table:
     for requirement in requirements:
         told = Text(requirement.says)
         told.append(f"\n{because(requirement)}", "dim")
-        sign = Text(
-            REQUIREMENT_SIGNS[requirement.verdict],
-            CELL_STYLES[REQUIREMENT_SIGNS[requirement.verdict]],
-        )
+        sign = Text(SIGNS[requirement.verdict], style(requirement.verdict))
         shown.add_row(sign, told, Text(requirement.document, "dim"))
     return shown
 
@@ -200,18 +163,15 @@ def counted(record: TableRecord) -> str:
     """
     if not record.cells:
         return "no cells"
-    found: Counter[str] = Counter(cell.verdict for cell in record.cells)
+    head, comma, rest = tally(cell.verdict for cell in record.cells).partition(", ")
     proved = [cell for cell in record.cells if cell.verdict == "proved"]
     under = sum(bool(cell.under) for cell in proved)
     limited = sum(bool(cell.conditions) and not cell.under for cell in proved)
-    words: tuple[str, ...] = get_args(CellVerdict)
-    parts = [f"{found[word]} {word}" for word in words if found[word]]
     of = [f"{n} under a {what}" for n, what in ((under, "hypothesis"), (limited, "condition")) if n]
-    if of:
-        parts[0] += f" ({', '.join(of)})"
+    head += f" ({', '.join(of)})" if of else ""
     what = "laws" if len(record.encodings) == 1 else "cells"
     one = len(record.cells) == 1
-    return f"{len(record.cells)} {what[:-1] if one else what}: {', '.join(parts)}"
+    return f"{len(record.cells)} {what[:-1] if one else what}: {head}{comma}{rest}"
 
 
 def faults(record: TableRecord) -> Iterable[str]:
@@ -238,3 +198,96 @@ def faults(record: TableRecord) -> Iterable[str]:
 
 def _named(laws: list[str]) -> str:
     return ", ".join(laws) if len(laws) <= FEW else f"{len(laws)} laws"
+
+
+NAME = 24  # columns for the name of an encoding
+MEANING = {
+    "proved": "proved, for all sizes", "refuted": "refuted by a witness",
+    "measured": "measured only", "misread": "misread: its code and its term differ",
+    "undecided": "undecided", "does not apply": "does not apply",
+    "internal error": "internal error of attnproof",
+}  # fmt: skip
+IF = "*"
+WIDE = 150  # columns from which the laws are listed in two blocks
+
+
+def table_page(record: TableRecord, width: int = 100) -> Group:
+    """The signs, a legend of signs and columns, what is broken, and the counts."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    if record.encodings and record.laws:
+        per = max(1, (width - NAME) // _column(record))
+        for start in range(0, len(record.laws), per):
+            parts += [_signs(record, start, record.laws[start : start + per]), Text()]
+        parts += [*_legend(record), Text(), _columns(record, width), Text()]
+    parts += [Text(line, "red") for line in faults(record)]
+    parts.append(Text(f"{counted(record)}. {record.seconds:.1f} s", "bold"))
+    return Group(*parts)
+
+
+def _column(record: TableRecord) -> int:
+    return 1 + max(2, len(str(len(record.laws))))
+
+
+def _signs(record: TableRecord, start: int, laws: tuple[LawRecord, ...]) -> Table:
+    """Rows of encodings, by where they act; columns of laws, by number."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("", width=NAME - 1, no_wrap=True, overflow="ellipsis")
+    for number, _ in enumerate(laws, start + 1):
+        shown.add_column(str(number), width=_column(record) - 1, justify="right", no_wrap=True)
+    cells = {(cell.encoding, cell.law): cell for cell in record.cells}
+    for acts, encodings in groupby(record.encodings, lambda encoding: encoding.acts):
+        shown.add_row(Text(acts, "dim"))
+        for encoding in encodings:
+            row = (_sign(cells.get((encoding.id, law.id))) for law in laws)
+            shown.add_row(Text(f"  {encoding.id}"), *row)
+    return shown
+
+
+def _sign(cell: CellRecord | None) -> Text:
+    from rich.text import Text
+
+    if cell is None:
+        return Text("")
+    mark = IF if cell.conditions else "!" if cell.error else " "
+    return Text(SIGNS[cell.verdict] + mark, style(cell.verdict))
+
+
+def _legend(record: TableRecord) -> Iterator[Text]:
+    """What the signs mean, those that occur."""
+    from rich.text import Text
+
+    found = {cell.verdict for cell in record.cells}
+    parts = [f"{sign} {MEANING[word]}" for word, sign in SIGNS.items() if word in found]
+    if any(cell.conditions for cell in record.cells):
+        parts.insert(1, f"✓{IF} proved under a hypothesis or a condition that the card names")
+    if any(cell.conditions and cell.verdict == "undecided" for cell in record.cells):
+        parts.append(f"?{IF} undecided under a hypothesis that the card names")
+    yield Text("   ".join(parts), "dim")
+
+
+def _columns(record: TableRecord, width: int) -> Table:
+    """The laws by number, in one or two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    told = []
+    for number, law in enumerate(record.laws, 1):
+        line = Text(law.id)
+        line.append(f"  {law.title}", "dim")
+        told.append((Text(str(number), "bold"), line))
+    blocks = 2 if width >= WIDE else 1
+    rows = -(-len(told) // blocks)
+    shown = Table.grid(padding=(0, 1, 0, 0))
+    for _ in range(blocks):
+        shown.add_column(justify="right", width=2)
+        shown.add_column(overflow="fold", ratio=1)
+    shown.width = width
+    for at in range(rows):
+        shown.add_row(*(part for pair in told[at::rows] for part in pair))
+    return shown

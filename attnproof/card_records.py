@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Literal
 
 from pydantic import Field
@@ -10,17 +9,6 @@ from pydantic import Field
 from .evidence import Evidence, Formula, ProvedEvidence, Record, RefutedEvidence, UndecidedEvidence
 from .records import GivenRecord, LinkRecord
 from .verdict_line import Condition, verdict_line
-
-__all__ = [
-    "BrokenEncoding",
-    "CellRecord",
-    "CellVerdict",
-    "EncodingRecord",
-    "LawRecord",
-    "RequirementRecord",
-    "TableRecord",
-    "table_schema_text",
-]
 
 CellVerdict = Literal[
     "proved", "refuted", "measured", "misread", "undecided", "does not apply", "internal error"
@@ -156,10 +144,3 @@ class TableRecord(Record):
     def cell(self, encoding: str, law: str) -> CellRecord:
         """The cell of these two ids."""
         return next(c for c in self.cells if (c.encoding, c.law) == (encoding, law))
-
-
-def table_schema_text() -> str:
-    """The JSON schema of :class:`TableRecord`, as it is stored in ``table_schema.json``."""
-    schema = TableRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

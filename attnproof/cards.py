@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from .encoding_law import EncodingLaw
 
-__all__ = ["Card", "Table", "Wanted", "card", "table"]
-
 Wanted = type[Encoding] | Encoding | Path | str
 WIDTH = 100
 
@@ -36,7 +34,7 @@ class _Shown:
         self.record = record
 
     def json(self) -> str:
-        """The record as JSON; ``attnproof/table_schema.json`` describes it."""
+        """The record as JSON; ``attnproof schema --table`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
     def __str__(self) -> str:
@@ -83,7 +81,7 @@ class Card(_Shown):
         yield card_page(self.record, options.max_width)
 
     def _repr_html_(self) -> str:
-        from .report.notebook import card_html
+        from .report.encodings import card_html
 
         return card_html(self.record)
 
@@ -103,13 +101,13 @@ class Table(_Shown):
         return Card(only(self.record, encoding))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from .table_page import table_page
+        from .card_page import table_page
 
         del console
         yield table_page(self.record, options.max_width)
 
     def _repr_html_(self) -> str:
-        from .report.notebook import table_html
+        from .report.encodings import table_html
 
         return table_html(self.record)
 

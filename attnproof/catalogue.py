@@ -21,10 +21,6 @@ from .numeric.file_imports import imported
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem
 
-__all__ = [
-    "Broken", "Catalogue", "Entry", "Source", "files", "load_catalogue", "theorem_files",
-]  # fmt: skip
-
 BUILT_IN = "attnproof.theorems"
 WHOLE = "statement"  # the function of a file with one theorem, which has the file's name
 EXPECTED = ("proved", "refuted", "ill-typed")

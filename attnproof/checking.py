@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+import traceback
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import translate
 from .catalogue import Source
-from .faults import broken_by
-from .ill_typed import givens, written
-from .judgement import against, opposite
-from .records import (
-    BrokenFile,
-    ControlRecord,
+from .evidence import (
     Evidence,
-    Expected,
+    ExactEvidence,
+    Formula,
     IllTypedEvidence,
     InternalErrorEvidence,
-    LinkRecord,
-    TheoremRecord,
+    MeasuredEvidence,
     UndecidedEvidence,
     Verdict,
-)  # fmt: skip
+)
+from .faults import broken_by
+from .judgement import against, opposite
+from .records import BrokenFile, ControlRecord, Expected, LinkRecord, TheoremRecord
 from .symbolic.faults import fault_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .symbolic.array import AxisMismatch
     from .symbolic.statement import Statement, Theorem
 
-__all__ = ["Options", "check"]
 
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
@@ -63,18 +61,19 @@ def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord |
 def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord:
     expected = cast("Expected", theorem.expected)
     claimed, error = _built(theorem)
-    control = theorem.control
-    verdict, chain, evidence = (
-        _found(claimed, expected, options, source.path) if error is None else _ill_typed(error)
+    if error is None:
+        told = translate.statement(claimed)
+        own = _side(told, claimed, expected, _found(claimed, expected, options, source.path))
+        options = replace(options, scale="small")  # falsehood shows itself at small sizes
+    else:
+        own = _side(written(error, source.path), claimed, expected, _ill_typed(error))
+    control, other = theorem.control, opposite(expected)
+    found = _found(control, other, options, source.path)
+    beside = ControlRecord(
+        says=theorem.control_says,
+        **_side(translate.statement(control), control, other, found),
     )
-    told = against(expected, verdict, evidence)
-    other = opposite(expected)
-    # A false statement shows itself at small sizes; scale is spent on the theorem.
-    control_options = options if error is not None else replace(options, scale="small")
-    control_verdict, control_chain, control_evidence = _found(
-        control, other, control_options, source.path
-    )
-    control_told = against(other, control_verdict, control_evidence)
+    why = (*own["why"], *(f"its negative control: {line}" for line in beside.why))
     return TheoremRecord(
         id=source.id,
         title=theorem.title,
@@ -83,28 +82,21 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         claims=tuple(theorem.claims),
         sources=tuple(theorem.sources),
         says=theorem.words,
-        statement=translate.statement(claimed) if error is None else written(error, source.path),
         sizes=translate.sizes(claimed),
         givens=translate.givens(claimed),
-        assumed=translate.hypotheses(claimed),
-        verdict=verdict,
-        expected=expected,
-        ok=not told and not control_told,
-        why=(*told, *(f"its negative control: {line}" for line in control_told)),
-        chain=chain,
-        evidence=evidence,
-        control=ControlRecord(
-            says=theorem.control_says,
-            statement=translate.statement(control),
-            verdict=control_verdict,
-            expected=other,
-            ok=not control_told,
-            why=control_told,
-            assumed=translate.hypotheses(control),
-            chain=control_chain,
-            evidence=control_evidence,
-        ),
+        control=beside,
+        **{**own, "ok": not why, "why": why},
     )
+
+
+def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -> dict[str, Any]:
+    """What a theorem and its negative control both record of a statement."""
+    verdict, chain, evidence = found
+    why = against(expected, verdict, evidence)
+    return {
+        "statement": told, "verdict": verdict, "expected": expected, "ok": not why, "why": why,
+        "assumed": translate.hypotheses(claimed), "chain": chain, "evidence": evidence,
+    }  # fmt: skip
 
 
 def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:
@@ -204,11 +196,11 @@ def _numbers(
             expected=expected,
         )
     except ReadingError as error:
-        kept = translate.measured(error.measurements)
+        kept = map(MeasuredEvidence.of, error.measurements)
         return (*kept, _stopped("the numbers", error, started, path))
     except Exception as error:  # noqa: BLE001 (numbers that fail leave the proof standing)
         return (_stopped("the numbers", error, started, path),)
-    return translate.measured(found)
+    return tuple(map(MeasuredEvidence.of, found))
 
 
 def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, ...]:
@@ -220,7 +212,7 @@ def _exact(claimed: Statement, options: Options, path: Path) -> tuple[Evidence, 
         found = exact(claimed, scale=options.scale, seed=options.seed)
     except Exception as error:  # noqa: BLE001 (a check that fails leaves the proof standing)
         return (_stopped("the finite fields", error, started, path),)
-    return translate.exact(found)
+    return tuple(map(ExactEvidence.of, found))
 
 
 def _stopped(
@@ -235,3 +227,34 @@ def _stopped(
     text = " ".join(str(error).split())
     told = f"{side} stopped with {type(error).__name__}" + (f": {text}" if text else "")
     return UndecidedEvidence(says="", why=told, seconds=seconds)
+
+
+def givens(theorem: Theorem) -> Statement:
+    """A statement with the givens alone; there are no conclusions."""
+    from inspect import signature
+
+    from .symbolic.statement import Statement
+
+    return Statement({name: theorem.given[name] for name in signature(theorem.body).parameters}, {})
+
+
+def written(error: AxisMismatch, path: Path) -> Formula:
+    """The line of the theorem file in which the axes meet; it has no LaTeX.
+
+    What is returned is told without ``return``, and a definition as it stands.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if Path(f.filename).resolve() == path.resolve() and f.lineno]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef)
+        and lines and node.lineno <= lines[-1] <= (node.end_lineno or node.lineno)
+    ]  # fmt: skip
+    if not found:
+        return Formula(latex="", text="")
+    inner: ast.AST = found[-1]
+    if isinstance(inner, ast.Return) and inner.value is not None:
+        inner = inner.value
+    return Formula(latex="", text=ast.unparse(inner))

@@ -1,35 +1,93 @@
-"""Claims of the documents: what their statements turned out to be, and the verdict from it."""
+"""Claims of the documents: what their statements turned out to be, and the verdict from it.
+
+Nothing is rounded up:
+
+=================================  ===============================================================
+verdict                            when
+=================================  ===============================================================
+not checkable, undecided           the ledger gives the reason
+true as written                    every printed statement and every other one named is proved,
+                                   every demonstration is reproduced, and nothing disproves it
+false as written                   a printed statement is refuted or ill-typed, or every disproof
+                                   is proved, or a demonstration differs; and what is right, if
+                                   the ledger says it, is proved
+true under a stated correction     the same, where the correction mends a hypothesis, a type, a
+                                   convention or the wording and is proved; or what is printed is
+                                   no statement by itself, and what is meant is proved
+undecided                          anything else
+=================================  ===============================================================
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, cast
 
-from .evidence import limits
+from .evidence import Evidence, ExactEvidence, MeasuredEvidence, Verdict, limits
 from .judgement import against
 from .ledger import ClaimEntry, Ledger, Reference, nearest
 from .records import (
     BrokenFile,
     ClaimRecord,
+    ClaimVerdict,
     ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
-    Evidence,
-    ExactEvidence,
-    MeasuredEvidence,
+    Outcome,
     Role,
     TheoremRecord,
-    Verdict,
-)  # fmt: skip
-from .verdict import Findings, derive
+)
 from .verdict_line import clauses
 
 if TYPE_CHECKING:
     from .symbolic.statement import Theorem
 
-__all__ = ["decide_claims", "name_of", "with_known_conclusions"]
+
+@dataclass(frozen=True)
+class Findings:
+    """What the named statements and demonstrations turned out to be, by the ledger's names."""
+
+    statements: Mapping[str, Verdict]
+    demonstrations: Mapping[str, Outcome]
+
+
+def derive(entry: ClaimEntry, findings: Findings) -> ClaimVerdict:
+    """The verdict on a claim; see the table above.
+
+    >>> entry = ClaimEntry("003", "G2.1", "Lemma 2.1", "document", "theorem", "..",
+    ...     expected="true as written", printed=("a-theorem",))
+    >>> derive(entry, Findings({"a-theorem": "proved"}, {}))
+    'true as written'
+    >>> derive(entry, Findings({"a-theorem": "undecided"}, {}))
+    'undecided'
+    """
+    if entry.not_checkable:
+        return "not checkable"
+    if entry.undecided:
+        return "undecided"
+    outcomes = [findings.demonstrations[name] for name in entry.demonstrations]
+    printed = [findings.statements[text] for text in entry.printed]
+    disproved = _proved(entry.disproof, findings)
+    right = _proved(entry.corrected, findings)
+    if "failed" in outcomes or not disproved or not right:
+        return "undecided"
+    differs = "differs" in outcomes
+    if entry.unstated:
+        stands = (entry.corrected or outcomes) and not differs
+        return "true under a stated correction" if stands else "undecided"
+    if differs or entry.disproof or "refuted" in printed or "ill-typed" in printed:
+        if not entry.mends:
+            return "false as written"
+        return "true under a stated correction" if entry.corrected else "undecided"
+    decided = bool(printed or outcomes) and set(printed) <= {"proved"}
+    return "true as written" if decided else "undecided"
+
+
+def _proved(names: Sequence[str], findings: Findings) -> bool:
+    return all(findings.statements[name] == "proved" for name in names)
+
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "printed": ("proved", "refuted", "ill-typed"),
@@ -140,9 +198,7 @@ def _deciding(
         verdict: Verdict = "undecided"
         told = absent.get(reference.theorem, "the run did not reach it")
     else:
-        side = record.control if reference.control else record
-        evidence = _of(reference, side)
-        verdict = _verdict(evidence) if reference.conclusion else side.verdict
+        side, _, verdict, evidence = _meant(reference, record)
         told = _known(verdict, evidence)
         under = clauses(limits(evidence, side.assumed)) if verdict == "proved" else []
     return DecidingRecord(
@@ -156,12 +212,21 @@ def _deciding(
     )
 
 
-def _of(reference: Reference, side: TheoremRecord | ControlRecord) -> list[Evidence]:
-    """The evidence that speaks of the conclusion named; of the whole, all of it."""
-    return [
-        e for e in side.evidence
-        if not reference.conclusion or e.says == reference.conclusion or e.kind == "misread"
-    ]  # fmt: skip
+Side = TheoremRecord | ControlRecord
+
+
+def _meant(
+    reference: Reference, record: TheoremRecord
+) -> tuple[Side, Side, Verdict, list[Evidence]]:
+    """The side of a record that is meant, the other, and what is known of the conclusion named.
+
+    Of the whole, that is everything.
+    """
+    sides: tuple[Side, Side] = (record, record.control)
+    side, other = reversed(sides) if reference.control else sides
+    wanted = reference.conclusion
+    evidence = [e for e in side.evidence if e.says == wanted or not wanted or e.kind == "misread"]
+    return side, other, _verdict(evidence) if wanted else side.verdict, evidence
 
 
 def _verdict(evidence: Sequence[Evidence]) -> Verdict:
@@ -188,10 +253,8 @@ def _known(verdict: Verdict, evidence: Sequence[Evidence]) -> str:
 
 def _doubts(reference: Reference, record: TheoremRecord) -> Iterator[str]:
     """What speaks against relying on a statement: its numbers, and its other side."""
-    side, other = (record.control, record) if reference.control else (record, record.control)
-    kinds = MeasuredEvidence | ExactEvidence
-    measured = [e for e in _of(reference, side) if isinstance(e, kinds)]
-    verdict = _verdict(_of(reference, side)) if reference.conclusion else side.verdict
+    _, other, verdict, evidence = _meant(reference, record)
+    measured = [e for e in evidence if isinstance(e, MeasuredEvidence | ExactEvidence)]
     if verdict in ("proved", "refuted"):
         yield from against(verdict, verdict, measured)
     if other.verdict != other.expected:
@@ -218,10 +281,7 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
     for text in dict.fromkeys(text for _, text in entry.references):
         reference = Reference.of(text)
         if reference.theorem in known:
-            record = known[reference.theorem]
-            side = record.control if reference.control else record
-            evidence = _of(reference, side)
-            verdict = _verdict(evidence) if reference.conclusion else side.verdict
+            _, _, verdict, evidence = _meant(reference, known[reference.theorem])
             found += [
                 e.status in wanted.get(verdict, ())
                 for e in evidence

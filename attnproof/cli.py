@@ -6,19 +6,11 @@ import io
 import os
 import sys
 from copy import copy
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from importlib import import_module
+from typing import Annotated
 
 from . import __version__
-from .interrupt import Interrupted
-from .usage import (
-    UsageError,
-    chosen_verdicts,
-    require_file,
-    require_id,
-    require_known,
-    require_writable,
-)
+from .usage import Interrupted, UsageError
 
 try:
     import typer
@@ -26,51 +18,14 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
-from .calibrate_commands import register as register_calibrate
-from .encoding_commands import EncodingFiles, list_encodings, register
-from .options import (
-    DeviceOption,
-    Dtype,
-    Dtypes,
-    Folders,
-    Fresh,
-    Jobs,
-    JsonFile,
-    NoNumeric,
-    Scale,
-    ScaleOption,
-    Seed,
-    StoreFile,
-    kept_in,
-    loaded,
-    options_of,
+from .options import app
+
+PARTS = (
+    "theorem_commands", "encoding_commands", "real_code.commands", "scale_commands",
+    "sweep_commands", "study_commands",
 )  # fmt: skip
-from .precision_commands import register as register_precision
-from .real_code.commands import list_code_laws
-from .real_code.commands import register as register_real_code
-from .scale_commands import register as register_scale
-from .sharded_command import register as register_sharded
-from .sweep_commands import register as register_sweep
-from .trials_commands import register as register_trials
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .catalogue import Catalogue
-    from .checking import Options
-    from .ledger import Ledger
-    from .records import Results
-    from .sweeping.kept import Kept
-
-__all__ = ["Dtype", "app", "main"]
-
-app = typer.Typer(
-    name="attnproof",
-    help="Theorems on attention and positional encodings: proved for every size, and measured.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+for part in PARTS:  # in the order of the help
+    import_module(f".{part}", __package__)
 
 
 def _version(asked: bool) -> None:
@@ -88,203 +43,12 @@ def _app(
     """Theorems on attention and positional encodings: proved for every size, and measured."""
 
 
-@app.command("list")
-def list_theorems(
-    encodings: Annotated[
-        bool, typer.Option("--encodings", help="The encodings and the laws instead.")
-    ] = False,
-    encoding: EncodingFiles = None,
-    code_laws: Annotated[
-        bool, typer.Option("--code-laws", help="The laws of real code instead.")
-    ] = False,
-    theorems: Folders = None,
-) -> int:
-    """The theorems, by subject, and the documents; or encodings, or the laws of code."""
-    if code_laws and (encodings or encoding):
-        raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
-    if code_laws:
-        return list_code_laws()
-    if encodings or encoding:
-        return list_encodings(encoding or ())
-    from .listing import list_catalogue
-
-    catalogue, ledger = loaded(theorems)
-    print(list_catalogue(catalogue, ledger))
-    return 1 if catalogue.broken or ledger.broken else 0
-
-
-@app.command()
-def show(
-    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of theorems or claims.")],
-    steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
-    sympy: Annotated[
-        bool, typer.Option("--sympy", help="Both sides as SymPy expressions instead.")
-    ] = False,
-    scale: ScaleOption = Scale.small,
-    device: DeviceOption = "auto",
-    dtype: Dtypes = None,
-    seed: Seed = 0,
-    no_numeric: NoNumeric = False,
-    theorems: Folders = None,
-) -> int:
-    """Theorems: statement, proof, assumptions, numbers, control.  Claims: what decides them."""
-    catalogue, ledger = loaded(theorems)
-    ids = (*catalogue.ids, *ledger.ids)
-    for name in names:
-        chosen, claims = catalogue.select([name]), ledger.select([name])
-        members = [member.id for part in (chosen.entries, chosen.broken) for member in part]
-        if members or not claims.claims:
-            require_id(name, ids, members, "subject")
-        else:
-            require_id(name, ids, claims.ids, "document")
-    from .show_command import show_claim, show_sides, show_theorem
-
-    options = options_of(not no_numeric, scale, device, dtype, seed)
-    codes = []
-    for place, name in enumerate(names):
-        print("\n" * place, end="")
-        if name in catalogue.ids and sympy:
-            codes.append(show_sides(catalogue.only(name)))
-        elif name in catalogue.ids:
-            codes.append(show_theorem(catalogue.only(name), options, steps=steps))
-        else:
-            codes.append(show_claim(catalogue, ledger.select([name]), options))
-    return max(codes)
-
-
-@app.command()
-def claims(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID or document]...", help="All, if none.")
-    ] = None,
-    verdict: Annotated[
-        list[str] | None,
-        typer.Option(help="Show only this one, by its first words; repeatable."),
-    ] = None,
-    numeric: Annotated[
-        bool, typer.Option("--numeric/--no-numeric", help="Measure the statements as well.")
-    ] = False,
-    scale: ScaleOption = Scale.small,
-    device: DeviceOption = "auto",
-    dtype: Dtypes = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    json: JsonFile = None,
-    store: StoreFile = None,
-    fresh: Fresh = False,
-    theorems: Folders = None,
-) -> int:
-    """Claims of the documents: each with its verdict, derived from what decides it.
-
-    A table should be quick, so nothing is measured unless --numeric asks for it.
-    """
-    from .ledger import VERDICTS
-
-    wanted = chosen_verdicts(verdict or (), VERDICTS)
-    catalogue, ledger = loaded(theorems)
-    require_known(
-        names or (), ledger.names, "the id of a claim or a document", "`attnproof claims`"
-    )
-    if json is not None:
-        require_file(json)
-
-    from rich.console import Console
-
-    from .claims_table import claims_table
-    from .terminal import from_store
-
-    options = options_of(numeric, scale, device, dtype, seed, jobs)
-    chosen = ledger.select(names or ())
-    kept = kept_in(store, fresh=fresh)
-    parts = catalogue.having(chosen.theorems)
-    results = _run(parts, chosen, options, names or (), kept, lines=False)
-    claims_table(results, Console(), wanted)
-    if told := from_store(results):
-        print(told)
-    return _ended(results, json, None)
-
-
-@app.command()
-def run(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ID, subject or document]...", help="All, if none."),
-    ] = None,
-    scale: ScaleOption = Scale.default,
-    device: DeviceOption = "auto",
-    dtype: Dtypes = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    json: JsonFile = None,
-    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report.")] = None,
-    no_numeric: NoNumeric = False,
-    store: StoreFile = None,
-    fresh: Fresh = False,
-    theorems: Folders = None,
-) -> int:
-    """Check theorems and claims; the exit code is 0 if all is as expected."""
-    catalogue, ledger = loaded(theorems)
-    require_known(names or (), (*catalogue.names, *ledger.names))
-    if json is not None:
-        require_file(json)
-    if html is not None:
-        require_writable(html)
-
-    from rich.console import Console
-
-    from .terminal import table
-
-    options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
-    chosen = ledger.select(names or ())
-    needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
-    results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))
-    table(results, Console())
-    return _ended(results, json, html)
-
-
-def _run(
-    catalogue: Catalogue, ledger: Ledger, options: Options, names: Sequence[str],
-    kept: Kept | None, *, lines: bool = True,
-) -> Results:  # fmt: skip
-    """Run with a bar; an interrupt before anything was finished leaves nothing."""
-    from rich.console import Console
-
-    from .progress import progress
-    from .runner import run as run_catalogue
-
-    broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
-    coming = [*broken, *(entry.id for entry in catalogue.entries), *ledger.demonstrations]
-    with progress(Console(stderr=True), coming, lines=lines) as tell:
-        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, kept)
-    for line in kept.told if kept is not None else ():
-        print(f"attnproof: {line}", file=sys.stderr)
-    if results.unfinished and not results.theorems:
-        raise Interrupted("interrupted before any theorem was finished; nothing written")
-    return results
-
-
-def _ended(results: Results, json: Path | None, html: Path | None) -> int:
-    """Write what was asked for; the exit code."""
-    from .faults import exit_code, tell_faults
-    from .output import write_html, write_json
-
-    for wanted, write in ((json, write_json), (html, write_html)):
-        if wanted is not None:
-            print(f"wrote {write(results, wanted)}")
-    tell_faults(results, json)
-    if results.unfinished:
-        return 130
-    return exit_code([results], 0 if results.ok else 1)
-
-
-register(app)
-register_calibrate(app)
-register_precision(app)
-register_real_code(app)
-register_scale(app)
-register_sharded(app)
-register_sweep(app)
-register_trials(app)
+RECORDS = {
+    "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
+    "--trials": ("trial_records", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
+    "--code": ("real_code.records", "CodesRecord"),
+    "--calibration": ("numeric.calibration.record", "Calibration"),
+}  # fmt: skip
 
 
 @app.command()
@@ -305,20 +69,10 @@ def schema(
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
-    match given:
-        case ["--table"]:
-            from .card_records import table_schema_text as text
-        case ["--trials"]:
-            from .trial_records import trials_schema_text as text
-        case ["--sweep"]:
-            from .sweeping.records import sweep_schema_text as text
-        case ["--code"]:
-            from .real_code.records import code_schema_text as text
-        case ["--calibration"]:
-            from .numeric.calibration.record import calibration_schema_text as text
-        case _:
-            from .records import schema_text as text
-    print(text(), end="")
+    from .evidence import schema_text
+
+    home, name = RECORDS[given[0] if given else ""]
+    print(schema_text(getattr(import_module(f".{home}", __package__), name)), end="")
     return 0
 
 

@@ -28,20 +28,6 @@ from .symbolic.plain import plain
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, free
 
-__all__ = [
-    "Misread",
-    "NotAnEncoding",
-    "hooks_of",
-    "misshapen",
-    "read_elsewhere",
-    "require_encoding",
-    "require_no_state",
-    "require_numbers",
-    "require_read",
-    "require_shapes",
-]
-
-
 Shape = tuple[Term, ...]
 Call = tuple[str, str, Callable[[], Any], Array, bool]
 

@@ -16,9 +16,6 @@ from .symbolic.concrete import ConcreteClaim, ConcreteLaw
 from .symbolic.givens import Given
 from .symbolic.terms import free
 
-__all__ = ["EXAMPLES", "hypothesis", "misdeclared", "unwritten"]
-
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from .records import DefinitionRecord, Formula
+from .evidence import Formula
+from .records import DefinitionRecord
 
 if TYPE_CHECKING:
     from .symbolic.definition import Definition
     from .symbolic.statement import Statement
     from .symbolic.terms import Term
-
-__all__ = ["definitions"]
 
 
 def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]:

@@ -6,16 +6,14 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .catalogue import BUILT_IN
 from .faults import broken_by
-from .records import DemonstrationRecord, RowRecord
+from .records import DemonstrationRecord, Outcome, RowRecord
 
 if TYPE_CHECKING:
     from .numeric.demonstration import Demonstration, Demonstrations, Row
-
-__all__ = ["demonstrate"]
 
 
 def demonstrate(files: Mapping[str, Path]) -> Iterator[DemonstrationRecord]:
@@ -50,18 +48,18 @@ def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
     if not compared:
         return _failed(name, shown, "nothing printed is compared with ours", seconds)
     why = tuple(_against(row) for row in records if row.agrees is row.expected_to_differ)
+    outcome: Outcome = "reproduced" if all(compared) else "differs"
     return DemonstrationRecord(
-        id=name,
-        title=shown.title,
-        says=shown.says,
-        remark=shown.remark,
-        claims=shown.claims,
-        rows=records,
-        outcome="reproduced" if all(compared) else "differs",
-        ok=not why,
-        why=why,
+        id=name, **_said(name, shown), rows=records, outcome=outcome, ok=not why, why=why,
         seconds=seconds,
-    )
+    )  # fmt: skip
+
+
+def _said(name: str, shown: Demonstration | None) -> dict[str, Any]:
+    """What a demonstration says of itself, or the name of one that cannot be loaded."""
+    if shown is None:
+        return {"title": name, "says": "", "remark": "", "claims": ()}
+    return {part: getattr(shown, part) for part in ("title", "says", "remark", "claims")}
 
 
 def _row(row: Row) -> RowRecord:
@@ -85,24 +83,10 @@ def _line(text: str | None) -> str:
 
 
 def _failed(
-    name: str,
-    shown: Demonstration | None,
-    why: str,
-    seconds: float,
-    *,
-    error: str = "",
+    name: str, shown: Demonstration | None, why: str, seconds: float, *, error: str = "",
     traceback: str = "",
-) -> DemonstrationRecord:
+) -> DemonstrationRecord:  # fmt: skip
     return DemonstrationRecord(
-        id=name,
-        title=shown.title if shown else name,
-        says=shown.says if shown else "",
-        remark=shown.remark if shown else "",
-        claims=shown.claims if shown else (),
-        rows=(),
-        outcome="failed",
-        ok=False,
-        why=(error or why,),
-        traceback=traceback,
-        seconds=seconds,
-    )
+        id=name, **_said(name, shown), rows=(), outcome="failed", ok=False, why=(error or why,),
+        traceback=traceback, seconds=seconds,
+    )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import keyword
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .interrupt import Interrupted, held_back
-from .options import JsonFile
-from .usage import UsageError, require_file, require_known, require_writable
+from .options import EncodingFiles, JsonFile, app, cores, ended, load
+from .usage import Interrupted, UsageError, held_back, require_file, require_known, require_writable
 
 if TYPE_CHECKING:
     from .card_records import BrokenEncoding, TableRecord
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from .encoding_law import EncodingLaw
     from .registry import Encodings
 
-__all__ = ["EncodingFiles", "list_encodings", "register"]
 
-EncodingFiles = Annotated[
-    list[Path] | None,
-    typer.Option("--encoding", metavar="FILE", help="A file with encodings of yours; repeatable."),
-]
 LawIds = Annotated[
     list[str] | None, typer.Option("--law", metavar="ID", help="This law only; repeatable.")
 ]
@@ -39,21 +34,15 @@ KNOWN = "the id of an encoding or a .py file"
 WHERE = "`attnproof list --encodings`"
 
 
-def register(app: typer.Typer) -> None:
-    """Give the commands to the command line."""
-    for command in (new, card, table):
-        app.command()(command)
-
-
+@app.command()
 def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
     """Write NAME.py, an encoding that works and has a card, to be changed into yours."""
-    from .new_encoding import new_encoding
-
     file = new_encoding(name, Path())
     print(f"wrote {file}; its card: attnproof card {file}")
     return 0
 
 
+@app.command()
 def card(
     names: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
     law: LawIds = None,
@@ -83,15 +72,10 @@ def card(
         console.print(Card(only(record, one.id)))
     for fault in record.broken:
         console.print(Text(f"! broken: {fault.name}: {fault.error}", "red"), soft_wrap=True)
-    return _ended(record, json)
+    return ended(record, json, ok=record.ok)
 
 
-def cores() -> int:
-    """How many processes may run at once."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
+@app.command()
 def table(
     encodings: Annotated[
         list[str] | None,
@@ -131,7 +115,7 @@ def table(
         from .report.encodings import write_encodings
 
         print(f"wrote {write_encodings(record, {kind.id(): kind for kind in kinds}, html)}")
-    return _ended(record, json)
+    return ended(record, json, ok=record.ok)
 
 
 def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequence[EncodingLaw]]:
@@ -169,7 +153,7 @@ def _chosen(
 
 
 def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
-    from .descriptions import source_of
+    from .encoding_table import source_of
 
     wanted = {file.resolve() for file in files}
     return [kind for kind in found.kinds if source_of(kind) in wanted]
@@ -182,14 +166,13 @@ def _decide(
     lines: bool = False,
 ) -> TableRecord:  # fmt: skip
     """Decide with a bar; an interrupt before anything was decided leaves nothing."""
-    if json is not None:
-        require_file(json)
+    require_file(json)
     if numeric:
-        _require_torch()
+        load("--numeric needs", "cells", "numeric.check", instead="leave it out, or install torch")
     from rich.console import Console
 
     from .encoding_table import LIMIT, tabulate
-    from .table_progress import table_progress
+    from .progress import table_progress
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
         record = tabulate(
@@ -199,30 +182,6 @@ def _decide(
     if record.unfinished and not record.cells:
         raise Interrupted("interrupted before any law was decided; nothing written")
     return record
-
-
-def _require_torch() -> None:
-    try:
-        with held_back():
-            import_module(".measuring", __package__)
-            import_module(".numeric.check", __package__)
-    except ImportError as error:
-        told = f"--numeric needs torch ({error}); leave it out, or install torch"
-        raise UsageError(told) from None
-
-
-def _ended(record: TableRecord, json: Path | None) -> int:
-    """Write the record if it is asked for; the exit code."""
-    from .faults import exit_code, tell_faults
-
-    if json is not None:
-        from .output import write_json
-
-        print(f"wrote {write_json(record, json)}")
-    tell_faults(record, json)
-    if record.unfinished:
-        return 130
-    return exit_code([record], 0 if record.ok else 1)
 
 
 def list_encodings(files: Sequence[Path]) -> int:
@@ -243,3 +202,79 @@ def list_encodings(files: Sequence[Path]) -> int:
     for fault in found.broken:
         print(f"! broken: {fault.name}\n      {fault.error}", file=sys.stdout)
     return 1 if found.broken else 0
+
+
+TEXT = '''"""{title}: scores fall with the square of the distance.
+
+See its card with
+
+    attnproof card {file}
+"""
+
+from attnproof import Encoding, at_least, hypothesis, real
+
+
+class {name}(Encoding):
+    """−strength·(m − n)² is added to the score of a query at m with a key at n."""
+
+    title = "{title}"
+    source = ("where it was published, and the equation there",)
+
+    # Parameters, as general as they may be: a law is proved for every real strength.  Other kinds
+    # are positive(), natural(), real(d, d), frequencies(B); a learned table is a function(0) that
+    # is called at positions, function(0, out=(d,)) if its rows are vectors.  Lengths are made by
+    # (d,) = sizes("d", "features"); a query has d features, or those of `width`, say 2 * B.
+    given = {{"strength": real()}}
+    # Numbers for drawings and measurements; the proofs do not look at them.
+    defaults = {{"strength": 0.01}}
+
+    # What it does, in plain array code, in one method or in several:
+    #   add(p)               is added to the token at position p
+    #   turn(x, p)           a query or key x at p; or query(q, p) and key(k, p), each for itself
+    #   relate(q, k, m, n)   is added to the product q·k of a query at m and a key at n
+    #   bias(m, n)           is added to the score, which is that product divided by √d
+    #   sees(m, n)           whether the query sees the key (a mask)
+    #   value(v, m, n)       the value at n, as the query at m reads it
+    # Positions p are one number or a row of them: with x (.., d) and p (..), turn and add give
+    # (.., d), so p[..., None] meets features.  In pairs q is (r, 1, d), k (1, c, d), v (1, c, e),
+    # m (r, 1) and n (1, c); relate, bias and sees give (r, c), value gives (r, c, e).
+    # Functions of arrays: xp = array_namespace(m) from array_api_compat, then xp.exp, xp.abs,
+    # xp.sum, ..; no if on an array, but xp.where(m > n, .., ..), and & | ~ for and, or, not.
+    def bias(self, m, n):
+        return -self.strength * (m - n) ** 2
+
+    # What may be assumed of the parameters.  A law that fails without it is tried with it, and
+    # the card tells both: the proof under it, and a witness that it is needed.
+    @hypothesis("the strength is at least 0")
+    def strength_not_negative(self):
+        return [at_least(self.strength, 0)]
+'''
+
+
+def new_encoding(name: str, folder: Path) -> Path:
+    """Write ``NAME.py`` into the folder; the path.
+
+    A file that is there is never overwritten.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
+        raise UsageError(
+            f"wanted a name for a class and its file, such as my_encoding, got {name!r}; "
+            "letters, digits and _ only, and no word of Python"
+        )
+    words = [word for word in re.split(r"_+", name) if word]
+    made = "".join(word[0].upper() + word[1:] for word in words)
+    if not words or not made.isidentifier():
+        raise UsageError(f"wanted a name that begins with a letter, got {name!r}")
+    if made == "Encoding":
+        raise UsageError(f"the name {name} is that of the class all encodings are made from")
+    file = folder / f"{name}.py"
+    text = TEXT.format(name=made, title=" ".join(words), file=file.name)
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError:
+        raise UsageError(f"{file} is there and is not overwritten; choose another name") from None
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"wanted to write {file}, but {why}; go to another folder") from None
+    return file

@@ -24,8 +24,6 @@ from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, postorder
 
-__all__ = ["Answer", "EncodingLaw", "law", "letters", "stated"]
-
 Body = Callable[..., Any]
 
 
@@ -273,5 +271,3 @@ def _sides(claims: Iterable[Claim], equations: list[tuple[Term, Term]]) -> list[
         terms += [t for t in (claim.left, claim.right, claim.witness, claim.apart) if t is not None]
         terms += [link.term for link in claim.links]
     return terms
-
-

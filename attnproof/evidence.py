@@ -7,24 +7,38 @@ that was never measured.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from fractions import Fraction
+from math import isfinite
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
 from .verdict_line import Condition
-
-__all__ = [
-    "DerivedEvidence", "Evidence", "ExactEvidence", "Formula", "IllTypedEvidence",
-    "InternalErrorEvidence", "MeasuredEvidence", "MisreadEvidence", "Number", "Policy",
-    "PolicyRecord", "ProvedEvidence", "Record", "RefutedEvidence", "SidesRecord", "Status",
-    "UndecidedEvidence", "UseRecord", "Verdict", "WitnessRecord", "limits",
-]  # fmt: skip
 
 Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
 Status = Literal["held", "violated", "non-finite", "skipped"]
 Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
-Number = float | Literal["non-finite"]
+
+
+def _word(value: object, info: ValidationInfo) -> object:
+    """A number as it was found; one that is not finite becomes that word."""
+    if info.context is FOUND and isinstance(value, float) and not isfinite(value):
+        return "non-finite"
+    return value
+
+
+FOUND: Final = {"found": True}
+Number = Annotated[float | Literal["non-finite"], BeforeValidator(_word)]
 
 
 class Record(BaseModel):
@@ -33,6 +47,23 @@ class Record(BaseModel):
     model_config = ConfigDict(
         strict=True, frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
     )
+
+    @classmethod
+    def of(cls, found: object) -> Self:
+        """The record of what was found: each field is read off it, by its name."""
+        return cls.model_validate(found, from_attributes=True, context=FOUND)
+
+    @classmethod
+    def read(cls, told: object) -> Self:
+        """The record from plain data, where lists stand for tuples."""
+        return cls.model_validate(told, strict=False)
+
+
+def schema_text(kind: type[BaseModel]) -> str:
+    """The JSON schema of a record, as ``attnproof schema`` prints it."""
+    schema = kind.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 class Formula(Record):
@@ -128,6 +159,11 @@ class PolicyRecord(Record):
     )
     told: str = Field(description="The place or direction; why it was not applied.")
 
+    @field_validator("ratio", mode="before")
+    @classmethod
+    def _applied(cls, value: object, info: ValidationInfo) -> object:
+        return None if info.data.get("status") == "skipped" else value
+
 
 class MeasuredEvidence(Record):
     """One implementation, on one device and dtype, against the statement."""
@@ -146,12 +182,23 @@ class MeasuredEvidence(Record):
     seconds: float = Field(ge=0)
     status: Status
     reason: str
-    rounding: str = Field(default="", description="The model behind the tolerance, in words.")
-    design: str = Field(default="normal", description="The input design that spoke.")
+    rounding: str = Field(
+        default="", validation_alias=AliasChoices("rounding", "profile"),
+        description="The model behind the tolerance, in words.",
+    )
+    design: str = Field(default="normal", description="The input distribution that decided.")
     designs: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
     policies: tuple[PolicyRecord, ...] = Field(
-        default=(), description="What each policy says; violated if any says so."
+        default=(), validation_alias=AliasChoices("policies", "judged"),
+        description="What each policy says; violated if any says so.",
     )
+
+    @classmethod
+    def of(cls, found: object) -> Self:
+        """The record of a measurement; one that was skipped has no error."""
+        one = super().of(found)
+        nothing = {"error": None, "tolerance": None}
+        return one.model_copy(update=nothing) if one.status == "skipped" else one
 
 
 class ExactEvidence(Record):
@@ -177,6 +224,11 @@ class ExactEvidence(Record):
     argument: str = Field(description="Why the bound holds, or why none is known.")
     reason: str = Field(description="Why it was skipped.")
     seconds: float = Field(ge=0)
+
+    @field_validator("error", mode="before")
+    @classmethod
+    def _bound(cls, value: object) -> object:
+        return f"≤ {float(value):.1e}" if isinstance(value, Fraction) else value or ""
 
 
 class SidesRecord(Record):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from .document import SIGNS, filled, short
 from .evidence import (
     DerivedEvidence,
     Evidence,
@@ -15,22 +16,6 @@ from .evidence import (
     SidesRecord,
 )
 from .numeric.designs import DESIGNS
-from .terminal_text import filled
-
-__all__ = [
-    "ExactLine",
-    "derivation",
-    "derived_line",
-    "exact_lines",
-    "held_back",
-    "nearest",
-    "not_applied",
-    "number_lines",
-    "policy_lines",
-    "share",
-    "side_lines",
-    "sides_latex",
-]
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
@@ -189,7 +174,6 @@ def _policy_line(name: str, found: Sequence[tuple[MeasuredEvidence, PolicyRecord
 
 POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")
 HEAD = "      dtype        error    bound  " + " ".join(POLICIES)
-SIGNS = {"held": "✓", "violated": "✗", "non-finite": "✗"}
 
 
 def number_lines(measured: Iterable[MeasuredEvidence]) -> Iterator[str]:
@@ -223,7 +207,7 @@ def _row(m: MeasuredEvidence) -> Iterator[str]:
         return
     found: dict[str, PolicyRecord] = {policy.policy: policy for policy in m.policies}
     columns = " ".join(f"{_share(found.get(name)):>{len(name)}}" for name in POLICIES)
-    numbers = f"{_short(m.error):>9} {_short(m.tolerance):>8}"
+    numbers = f"{short(m.error):>9} {short(m.tolerance):>8}"
     yield f"    {SIGNS[m.status]} {m.dtype:<8} {numbers}  {columns}".rstrip()
     if m.status != "held":
         at = f" at entry {m.worst}" if m.worst else ""
@@ -249,7 +233,3 @@ def _share(policy: PolicyRecord | None) -> str:
 def _not_applied(measured: Sequence[MeasuredEvidence]) -> Iterator[str]:
     for told, names in held_back(measured).items():
         yield from filled(f"– {', '.join(names)}: {told}", 4, 2)
-
-
-def _short(value: float | str | None) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)

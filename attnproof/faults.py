@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-__all__ = ["FAULT", "broken_by", "exit_code", "failure", "internal_errors", "tell_faults"]
-
 FAULT = 2  # the exit code
 
 

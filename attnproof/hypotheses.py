@@ -22,8 +22,6 @@ from .symbolic.prove import decide
 from .symbolic.refute import refute
 from .symbolic.statement import Statement
 
-__all__ = ["most_of", "obeys", "ways"]
-
 LIMIT = 1.0  # seconds to find an instance
 
 

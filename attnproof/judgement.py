@@ -25,19 +25,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from .records import (
+from .document import short
+from .evidence import (
     DerivedEvidence,
     Evidence,
     ExactEvidence,
-    Expected,
     InternalErrorEvidence,
     MeasuredEvidence,
     MisreadEvidence,
     UndecidedEvidence,
     Verdict,
-)  # fmt: skip
-
-__all__ = ["against", "opposite"]
+)
+from .records import Expected
 
 
 def opposite(expected: Expected) -> Expected:
@@ -74,7 +73,7 @@ def _measured(evidence: Iterable[Evidence]) -> list[MeasuredEvidence]:
 
 def _of_true(evidence: Iterable[Evidence]) -> list[str]:
     return [
-        f"{_where(m)}: {m.status}, error {_number(m.error)} against {_number(m.tolerance)}"
+        f"{_where(m)}: {m.status}, error {short(m.error)} against {short(m.tolerance)}"
         for m in _measured(evidence)
         if m.status != "held"
     ]
@@ -141,7 +140,3 @@ def _too_coarse(m: MeasuredEvidence, refused: Iterable[MeasuredEvidence]) -> boo
 
 def _where(m: MeasuredEvidence) -> str:
     return f"{m.implementation}, {m.device}, {m.dtype}"
-
-
-def _number(value: float | str | None) -> str:
-    return f"{value:.2g}" if isinstance(value, float) else str(value)

@@ -27,8 +27,6 @@ from .symbolic.givens import Given, index_map, natural, permutation, positions, 
 from .symbolic.namespace import arange
 from .symbolic.terms import Term, free
 
-__all__ = ["LAW_SIZES", "NAMES", "c", "e", "named", "r", "require_own_names", "size_names"]
-
 r, c = sizes("n_q n_k", "tokens")
 (e,) = sizes("d_v", "features")
 (most,) = sizes("n_p", "positions")
@@ -90,4 +88,3 @@ def named(
     if name not in table:
         raise TypeError(f"a law speaks of {', '.join(table)}, or of its own `given`; not {name!r}")
     return {name: table[name]}, table[name].named(name)
-

@@ -18,20 +18,6 @@ from typing import Any
 
 from .catalogue import BUILT_IN, Catalogue
 
-__all__ = [
-    "VERDICTS",
-    "BrokenClaim",
-    "ClaimEntry",
-    "Document",
-    "Ledger",
-    "Reference",
-    "demonstration_files",
-    "load_ledger",
-    "nearest",
-    "read",
-]
-
-
 ROLES = ("printed", "disproof", "corrected")
 
 

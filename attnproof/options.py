@@ -1,7 +1,8 @@
-"""What the commands of the command line share: their options, and what they load."""
+"""What the commands share: the app, options, what they load, and how they end."""
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from importlib import import_module
@@ -10,19 +11,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .interrupt import held_back
-from .usage import UsageError, require_device, require_theorems
+from .usage import UsageError, held_back, require_device, require_theorems
 
 if TYPE_CHECKING:
+    import torch
+    from pydantic import BaseModel
+
     from .catalogue import Catalogue
     from .checking import Options
     from .ledger import Ledger
     from .sweeping.kept import Kept
 
-__all__ = [
-    "DeviceOption", "Dtype", "Dtypes", "Folders", "Fresh", "Jobs", "JsonFile", "NoNumeric", "Scale",
-    "ScaleOption", "Seed", "StoreFile", "kept_in", "loaded", "options_of",
-]  # fmt: skip
+
+app = typer.Typer(
+    name="attnproof",
+    help="Theorems on attention and positional encodings: proved for every size, and measured.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 class Scale(StrEnum):
@@ -54,6 +61,10 @@ Dtypes = Annotated[
     list[Dtype] | None, typer.Option("--dtype", help="Measure in this dtype only; repeatable.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Of every random input.")]
+EncodingFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--encoding", metavar="FILE", help="A file with encodings of yours; repeatable."),
+]
 NoNumeric = Annotated[bool, typer.Option("--no-numeric", help="Prove and refute only.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Theorems checked at once.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the record.")]
@@ -74,11 +85,10 @@ def options_of(
 ) -> Options:
     """How a run is asked for; the libraries it needs are loaded here, whole."""
     from .checking import Options
-    from .machine import default_dtypes
 
     require_device(device)
     with held_back():
-        present = default_dtypes(device) if numeric else ()
+        usual = dtypes_on_device(device) if numeric else ()
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
     if numeric:
@@ -87,7 +97,7 @@ def options_of(
 
         calibrate_missing((chosen("cpu"), chosen(device)))
     asked = tuple(dtype.value for dtype in dtypes or ())
-    return Options(numeric, scale.value, device, asked or present, seed, jobs)
+    return Options(numeric, scale.value, device, asked or usual, seed, jobs)
 
 
 def kept_in(store: Path | None, *, fresh: bool) -> Kept | None:
@@ -113,3 +123,59 @@ def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
         require_theorems(place, theorem_files(place))
     catalogue = load_catalogue(theorems or ())
     return catalogue, load_ledger(catalogue, theorems or ())
+
+
+def load(needs: str, *parts: str, instead: str = "install torch") -> None:
+    """Import parts of the package that need torch, whole; ``needs``: who does, in words."""
+    try:
+        with held_back():
+            for part in parts:
+                import_module(f".{part}", __package__)
+    except ImportError as error:
+        raise UsageError(f"{needs} torch ({error}); {instead}") from None
+
+
+def present(device: str) -> torch.device:
+    """The device that is meant.  Raises :class:`UsageError` where it is absent."""
+    from .numeric.devices import DeviceAbsent, chosen
+
+    try:
+        return chosen(device)
+    except DeviceAbsent as absent:
+        raise UsageError(str(absent)) from None
+
+
+def dtypes_on_device(device: str) -> tuple[str, ...]:
+    """The dtypes that are measured on a device when none is asked for."""
+    from .numeric.devices import dtypes_on
+
+    return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present(device)))
+
+
+def cores() -> int:
+    """How many processes may run at once."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def write_json(record: BaseModel, file: Path) -> Path:
+    """The record as JSON; a reader sees the old file or the new one, never half of it."""
+    text = record.model_dump_json(indent=1) + "\n"
+    if file.exists() and not file.is_file():  # a pipe, or a device: it is not to be replaced
+        file.write_text(text, encoding="utf-8")
+        return file
+    partial = file.with_name(f".{file.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(file)
+    return file
+
+
+def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
+    """Write the record if it is asked for, and say where its faults are told; the exit code."""
+    from .faults import exit_code, tell_faults
+
+    if json is not None:
+        print(f"wrote {write_json(record, json)}")
+    tell_faults(record, json)
+    stopped = getattr(record, "unfinished", ()) and not getattr(record, "errors", ())
+    return 130 if stopped else exit_code([record], 0 if ok else 1)

@@ -1,31 +1,46 @@
-"""``attnproof show``: one theorem as a page of plain text, 80 columns wide."""
+"""``attnproof show``: one theorem or one claim as a page of plain text, 80 columns wide."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
-from .records import (
-    ControlRecord,
+from .checking import check
+from .claims import name_of
+from .document import WIDTH, bar, bullets, filled, formula, section, sign
+from .evidence import (
     Formula,
     IllTypedEvidence,
-    LinkRecord,
     MeasuredEvidence,
     MisreadEvidence,
     ProvedEvidence,
     RefutedEvidence,
+)
+from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
+from .faults import FAULT, broken_by, exit_code
+from .records import (
+    BrokenFile,
+    ClaimRecord,
+    ControlRecord,
+    DecidingRecord,
+    DemonstrationRecord,
+    LinkRecord,
+    Results,
     TheoremRecord,
-)  # fmt: skip
-from .terminal import sign
-from .terminal_text import bullets, filled, formula, section
+)
+from .runner import run
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
+    from .catalogue import Broken, Catalogue, Source
+    from .checking import Options
+    from .ledger import Ledger
+    from .runner import Outcome
     from .symbolic.decision import Decision
 
-__all__ = ["brief", "kernel_steps", "page"]
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
 RELATIONS = {">=": "≥", "!=": "≠"}
@@ -250,3 +265,142 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
             lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
         shown.append(lines)
     return shown
+
+
+ROLES = {
+    "printed": "what is printed", "disproof": "shows that what is printed is false",
+    "corrected": "what is right",
+}  # fmt: skip
+
+
+def claim_page(claim: ClaimRecord, results: Results) -> str:
+    """The claim, how its verdict is derived, its demonstrations, and its statements in brief."""
+    return "\n".join(_claim_lines(claim, results))
+
+
+def _claim_lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
+    document = next(d for d in results.documents if d.id == claim.document)
+    yield from filled(f"{claim.id}: {claim.place}", 0)
+    yield from filled(f"{document.id}, {document.title} ({claim.kind})", 0)
+    yield ""
+    expected = "as expected" if claim.verdict == claim.expected else f"expected {claim.expected}"
+    if claim.verdict == claim.expected and not claim.ok:
+        expected = "the expected verdict, but something speaks against it"
+    yield from filled(f"{sign(claim.verdict)} ({expected})", 0)
+    yield from (line for why in claim.why for line in filled(f"! {why}", 2, 2))
+    yield from section("Claim", [filled(claim.says)])
+    yield from section("Why what is printed is no statement", [filled(claim.unstated)])
+    mends = f", by another {claim.mends}" if claim.mends else ""
+    yield from section(f"What is right{mends}", [filled(claim.correction)])
+    yield from section(f"Why it is {claim.verdict}", [filled(claim.reason)])
+    yield from section("How it is known", [_deciding(claim.statements)])
+    shown = {record.id: record for record in results.demonstrations}
+    for name in claim.demonstrations:
+        if name in shown:
+            yield from _demonstration(shown[name])
+    theorems = {record.id: record for record in results.theorems}
+    named: dict[tuple[str, bool], list[str]] = {}
+    for s in claim.statements:
+        named.setdefault((s.id, s.control), []).append(s.conclusion)
+    for (name, control), conclusions in named.items():
+        if name in theorems:
+            shown_part = brief(theorems[name], control=control, conclusions=conclusions)
+            yield from ("", "─" * WIDTH, *shown_part)
+
+
+def _deciding(statements: Sequence[DecidingRecord]) -> Iterator[str]:
+    for record in statements:
+        line = ", ".join((sign(record.verdict), *record.conditions))
+        yield from filled(f"{line}, {ROLES[record.role]}:")
+        yield from filled(name_of(record), 4, 2)
+        yield from filled(record.known, 6, 2)
+
+
+def _demonstration(record: DemonstrationRecord) -> Iterator[str]:
+    yield from section(f"Demonstration: {record.title}", [filled(record.says)])
+    yield from filled(f"{sign(record.outcome)} ({record.id})")
+    yield from bullets(record.why)
+    for row in record.rows:
+        mark = {None: "", True: " (agrees)", False: " (differs)"}[row.agrees]
+        yield from filled(f"{row.says}{mark}", 2, 2)
+        yield from _value("ours", row.ours)
+        if row.printed is not None:
+            yield from _value("printed", row.printed)
+    yield from filled(record.remark)
+
+
+def _value(name: str, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines() or [""]):
+        yield from filled(f"{name if not number else '':<8} {line}", 4, 9)
+
+
+def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
+    """Print the page of one theorem; the exit code."""
+    from .symbolic.prove import decide
+
+    for broken in chosen.broken:
+        return _told(broken.source, broken)
+    (entry,) = chosen.entries
+    with _bar([entry.id]):
+        outcome = check(entry.theorem, entry.source, options)
+    if isinstance(outcome, BrokenFile):
+        return _told(entry.source, outcome)
+    wanted = steps and outcome.verdict != "ill-typed"
+    print(page(outcome, kernel_steps(decide(entry.theorem.statement)) if wanted else ()))
+    return exit_code([outcome], 0 if outcome.ok else 1)
+
+
+def show_sides(chosen: Catalogue) -> int:
+    """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
+    from .symbolic.expressions.deriving import sides
+    from .symbolic.expressions.printing import entry_lines
+    from .symbolic.gate import require_read
+
+    for broken in chosen.broken:
+        return _told(broken.source, broken)
+    (entry,) = chosen.entries
+    try:
+        statement = entry.theorem.statement
+        require_read(statement)
+        found = () if statement.code is None else sides(statement, statement.code)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is told of this file)
+        told = broken_by(error, entry.source.path)
+        return _told(entry.source, BrokenFile(file=entry.source.label, **told))
+    print(entry.theorem.title)
+    for side in found:
+        print("\n".join([side.says] * bool(side.says) + [f"  {t}" for t in entry_lines(side)]))
+    if not found:
+        print("SymPy has no expressions for what is given here")
+    return 0 if found else 1
+
+
+def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
+    """Print the page of one claim; the exit code."""
+    needed = catalogue.having(ledger.theorems)
+    coming = [*(entry.id for entry in needed.entries), *ledger.demonstrations]
+    with _bar(coming) as tell:
+        results = run(needed, options, tell=tell, ledger=ledger)
+    for claim in results.claims:
+        print(claim_page(claim, results))
+    for broken in results.broken:
+        print(f"attnproof: {broken.file}: {broken.error}", file=sys.stderr)
+    return exit_code([results], 0 if results.ok else 1)
+
+
+@contextmanager
+def _bar(names: Sequence[str]) -> Iterator[Callable[[Outcome], None]]:
+    """A bar while statements are checked, most of which is measuring; yields what moves it on."""
+    if not sys.stderr.isatty():  # rich would leave an empty line there
+        yield lambda _: None
+        return
+    coming = iter((*names, ""))
+    with bar() as shown:
+        task = shown.add_task(next(coming), total=len(names))
+        yield lambda _: shown.update(task, advance=1, description=next(coming, ""))
+
+
+def _told(source: Source, broken: Broken | BrokenFile) -> int:
+    print(f"attnproof: {source.path}: {broken.error}", file=sys.stderr)
+    if broken.traceback:
+        print(broken.traceback, file=sys.stderr)
+    return FAULT if broken.traceback else 1

@@ -20,11 +20,6 @@ from .symbolic.prove import decide
 from .symbolic.statement import Statement
 from .theorems.laws.equations import by_offset
 
-__all__ = [
-    "ANYWHERE", "OPEN", "OPEN_ROWS", "alone", "moves_together", "of_pairs", "of_pairs_by_offset",
-    "of_tokens",
-]  # fmt: skip
-
 TOGETHER = "the score of a query with a key depends on the other tokens: a pair has none of its own"
 OPEN = "it is not proved that the score of a query with a key is the same among other tokens"
 OPEN_ROWS = "it is not proved that a token becomes what it does alone among other tokens"

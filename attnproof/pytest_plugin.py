@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from . import __version__
-from .real_code.asked import DTYPES
-from .real_code.listening import AT_WORK, Run
+from .real_code.asked import AT_WORK, DTYPES, Run
 
 __all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_protocol"]
 

@@ -1,95 +1,111 @@
 """The record of a run: what was claimed, what was found, and how it is known.
 
-Everything a report shows stands here, and nothing else does; the parts are in ``evidence`` and
-``claim_records``.
+Everything a report shows stands here, and nothing else does; how a verdict is known is in
+``evidence``.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Final, Literal
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
-from .claim_records import (
-    ClaimRecord,
-    ClaimVerdict,
-    DecidingRecord,
-    DemonstrationRecord,
-    DocumentRecord,
-    Outcome,
-    Role,
-    RowRecord,
-)
-from .evidence import (
-    DerivedEvidence,
-    Evidence,
-    ExactEvidence,
-    Formula,
-    IllTypedEvidence,
-    InternalErrorEvidence,
-    MeasuredEvidence,
-    MisreadEvidence,
-    Number,
-    PolicyRecord,
-    ProvedEvidence,
-    Record,
-    RefutedEvidence,
-    SidesRecord,
-    Status,
-    UndecidedEvidence,
-    UseRecord,
-    Verdict,
-    WitnessRecord,
-    limits,
-)  # fmt: skip
+from .evidence import Evidence, Formula, Record, Verdict, limits
+from .ledger import Document
 from .verdict_line import Condition
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "BrokenFile",
-    "Checked",
-    "ClaimRecord",
-    "ClaimVerdict",
-    "ControlRecord",
-    "DecidingRecord",
-    "DefinitionRecord",
-    "DemonstrationRecord",
-    "DerivedEvidence",
-    "DocumentRecord",
-    "Evidence",
-    "ExactEvidence",
-    "Expected",
-    "Formula",
-    "GivenRecord",
-    "IllTypedEvidence",
-    "InternalErrorEvidence",
-    "LinkRecord",
-    "Machine",
-    "MeasuredEvidence",
-    "MeetingRecord",
-    "MisreadEvidence",
-    "Number",
-    "OptionsRecord",
-    "Outcome",
-    "PolicyRecord",
-    "ProvedEvidence",
-    "Record",
-    "RefutedEvidence",
-    "Relation",
-    "Results",
-    "Role",
-    "RowRecord",
-    "SidesRecord",
-    "SizeRecord",
-    "Status",
-    "TheoremRecord",
-    "UndecidedEvidence",
-    "UseRecord",
-    "Verdict",
-    "WitnessRecord",
-    "schema_text",
-]  # fmt: skip
+ClaimVerdict = Literal[
+    "true as written",
+    "true under a stated correction",
+    "false as written",
+    "not checkable",
+    "undecided",
+]
+Role = Literal["printed", "disproof", "corrected"]
+Outcome = Literal["reproduced", "differs", "failed"]
+
+
+class RowRecord(Record):
+    """One line of a demonstration: ours beside what the document prints."""
+
+    says: str
+    ours: str
+    printed: str | None = Field(description="Null where the document prints nothing to compare.")
+    agrees: bool | None = Field(description="Null where nothing is printed.")
+    expected_to_differ: bool = Field(description="What is printed is known to be wrong.")
+
+
+class DemonstrationRecord(Record):
+    """A computation that a document shows, done again in our own code."""
+
+    id: str
+    title: str
+    says: str = Field(description="What is computed, in words.")
+    remark: str = Field(description="Why ours and theirs need not agree, in words; may be empty.")
+    claims: tuple[str, ...]
+    rows: tuple[RowRecord, ...]
+    outcome: Outcome = Field(
+        description="Every printed row agrees; some row does not; it could not be computed."
+    )
+    ok: bool = Field(description="Each printed row agrees, or differs where that is expected.")
+    why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    traceback: str = Field(
+        default="", description="Of an error of attnproof itself; empty where there was none."
+    )
+    seconds: float = Field(ge=0)
+    stored: AwareDatetime | None = Field(
+        default=None,
+        description="When it was run, if it was found in the store; null if this run did.",
+    )
+
+
+class DecidingRecord(Record):
+    """A statement on which the verdict of a claim rests."""
+
+    id: str = Field(description="Of the theorem.")
+    conclusion: str = Field(description="The conclusion that is meant; empty for the whole.")
+    control: bool = Field(description="Whether it is the theorem's negative control that is meant.")
+    role: Role = Field(
+        description="printed: what the document says; disproof: its proof shows that false; "
+        "corrected: what is right."
+    )
+    verdict: Verdict
+    known: str = Field(description="How the verdict is known, in one line.")
+    conditions: tuple[str, ...] = Field(
+        default=(), description="Clauses of the verdict: for .., if .., where .."
+    )
+
+
+class ClaimRecord(Record):
+    """A claim of a document; its verdict is derived from what decides it, never stored."""
+
+    id: str
+    document: str = Field(description="The id of its document.")
+    place: str
+    origin: Literal["document", "extension", "cross"]
+    kind: Literal[
+        "definition", "theorem", "property", "step", "example", "numeric-demo", "convention",
+        "heuristic",
+    ]  # fmt: skip
+    says: str = Field(description="Restated, with every hypothesis.")
+    verdict: ClaimVerdict
+    expected: ClaimVerdict
+    ok: bool = Field(description="The verdict is the expected one and no number speaks against it.")
+    why: tuple[str, ...] = Field(description="What speaks against it, a line each.")
+    evidence: str = Field(description="How the verdict is known, in one line.")
+    statements: tuple[DecidingRecord, ...]
+    demonstrations: tuple[str, ...] = Field(description="Ids of demonstrations of this record.")
+    correction: str = Field(description="What is right, in words; may be empty.")
+    mends: Literal["", "hypothesis", "type", "convention", "wording"] = Field(
+        description="What the correction changes; empty if it replaces the conclusion."
+    )
+    unstated: str = Field(description="Why what is printed is no statement by itself.")
+    reason: str = Field(description="Why it is not checkable or undecided, in words.")
+
 
 SCHEMA_VERSION: Final = 6
 
@@ -212,6 +228,29 @@ class Machine(Record):
     torch: str = Field(description="Its version; empty when no numbers were asked for.")
     devices: tuple[str, ...]
 
+    @classmethod
+    def here(cls, *, numeric: bool = True) -> Self:
+        """The machine it runs on; torch is looked at only when there are numbers."""
+        if numeric:
+            from .numeric.devices import devices
+        return cls(
+            python=platform.python_version(),
+            platform=f"{processor()}, {platform.system()} {platform.machine()}",
+            processors=os.cpu_count() or 1,
+            torch=metadata.version("torch") if numeric else "",
+            devices=devices() if numeric else (),
+        )
+
+
+def processor() -> str:
+    """The model of the processor: kernels are chosen by it, and round differently."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
 
 class OptionsRecord(Record):
     """How it was asked for."""
@@ -240,7 +279,7 @@ class Results(Record):
         default=(), description="What the names in the statements stand for."
     )
     theorems: tuple[TheoremRecord, ...]
-    documents: tuple[DocumentRecord, ...] = ()
+    documents: tuple[Document, ...] = ()
     claims: tuple[ClaimRecord, ...] = Field(
         default=(), description="In the order of the documents."
     )
@@ -251,10 +290,3 @@ class Results(Record):
         description="Every theorem, claim and demonstration is ok, no file is broken, and nothing "
         "is unfinished."
     )
-
-
-def schema_text() -> str:
-    """The JSON schema of :class:`Results`, as it is stored in ``attnproof/schema.json``."""
-    schema = Results.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

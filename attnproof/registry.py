@@ -28,11 +28,6 @@ from .encoding import Encoding
 from .faults import broken_by
 from .numeric.file_imports import imported
 
-__all__ = [
-    "BUILT_IN", "GROUP", "Encodings", "Home", "home", "in_order", "load_encodings", "load_file",
-    "place", "place_words",
-]  # fmt: skip
-
 BUILT_IN = GROUP = "attnproof.encodings"
 OUTSIDE = "_attnproof_file_"  # begins the name of a module that was read from a path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -16,20 +17,17 @@ from .definitions_used import definitions
 from .demonstrations import demonstrate
 from .faults import broken_by
 from .ledger import Ledger
-from .machine import machine
 from .records import (
     BrokenFile,
     DemonstrationRecord,
-    DocumentRecord,
+    Machine,
     OptionsRecord,
     Results,
     TheoremRecord,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from .sweeping.kept import Kept, Writer
-
-__all__ = ["Options", "Outcome", "check", "run"]
 
 Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 
@@ -168,21 +166,11 @@ def run(
         attnproof=__version__,
         created=datetime.now(UTC),
         seconds=perf_counter() - started,
-        machine=machine(numeric=options.numeric),
-        options=OptionsRecord(
-            selection=selection,
-            numeric=options.numeric,
-            scale=options.scale,
-            device=options.device,
-            dtypes=options.dtypes,
-            seed=options.seed,
-            jobs=options.jobs,
-        ),
+        machine=Machine.here(numeric=options.numeric),
+        options=OptionsRecord(selection=selection, **asdict(options)),
         definitions=definitions(s for entry, _ in checked for s in entry.statements),
         theorems=theorems,
-        documents=tuple(
-            DocumentRecord(id=d.id, title=d.title, kind=d.kind) for d in ledger.documents
-        ),
+        documents=ledger.documents,
         claims=claims,
         demonstrations=tuple(shown),
         broken=tuple(broken),

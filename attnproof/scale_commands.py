@@ -1,28 +1,41 @@
-"""The command ``scale``: a fused kernel at the size its users run."""
+"""The commands ``scale`` and ``sharded``: a fused kernel at the size its users run."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from .interrupt import Interrupted, held_back
-from .options import DeviceOption, Dtype, JsonFile, Seed
-from .terminal_text import bar, headed
-from .usage import UsageError, require_device, require_file, require_known
+from .document import bar
+from .options import (
+    DeviceOption,
+    Dtype,
+    JsonFile,
+    Scale,
+    ScaleOption,
+    Seed,
+    app,
+    ended,
+    load,
+    loaded,
+)
+from .usage import Interrupted, UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from rich.table import Table
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
     from .numeric.at_scale.results import Found
-    from .scale_records import ScaleRecord
+    from .records import Expected
+    from .scale import ScaleRecord
 
-__all__ = ["calls_of", "register", "scale", "scale_table", "told_of"]
 
 Tokens = Annotated[int, typer.Option(min=1, help="Rows and keys of each head.")]
 Heads = Annotated[int, typer.Option(min=1, help="Heads.")]
@@ -45,11 +58,7 @@ Compare = Annotated[
 Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of the record.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Give the command to the command line."""
-    app.command()(scale)
-
-
+@app.command()
 def scale(
     tokens: Tokens = 16_384,
     heads: Heads = 8,
@@ -65,15 +74,14 @@ def scale(
     schema: Schema = False,
 ) -> int:
     """A fused attention kernel at the size its users run, against float64."""
-    from .faults import exit_code, tell_faults
-    from .scale_records import scale_record, scale_schema_text
-
     if schema:
-        print(scale_schema_text(), end="")
+        from .evidence import schema_text
+        from .scale import ScaleRecord
+
+        print(schema_text(ScaleRecord), end="")
         return 0
     require_device(device)
-    if json is not None:
-        require_file(json)
+    require_file(json)
     calls = calls_of(tokens, heads, width, dtype or [Dtype.float32], causal, kernel, device, seed)
     if rounds:
         from .numeric.at_scale.cost import COUNTED, cost_at_scale
@@ -86,23 +94,8 @@ def scale(
     found, missing, errors = _found(calls, way or ())
     if missing and not found and not errors:
         raise Interrupted("interrupted before any check was finished; nothing written")
-    import torch
-    from rich.console import Console
-
-    record = scale_record(found, torch.__version__, torch.get_num_threads(), missing, errors)
-    console = Console()
-    if record.ways:
-        console.print(scale_table(record))
-    for line in told_of(record):
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
-    if json is not None:
-        from .output import write_json
-
-        print(f"wrote {write_json(record, json)}")
-    tell_faults(record, json)
-    if missing and not errors:
-        return 130
-    return exit_code([record], 0 if record.ok else 1)
+    record = _recorded(found, missing, errors)
+    return ended(record, json, ok=record.ok)
 
 
 def calls_of(
@@ -113,11 +106,7 @@ def calls_of(
 
     Raises :class:`UsageError` where torch, the kernel or the constants of rounding are not there.
     """
-    try:
-        with held_back():
-            import_module(".numeric.at_scale.methods", __package__)
-    except ImportError as error:
-        raise UsageError(f"scale needs torch ({error}); install torch") from None
+    load("scale needs", "numeric.at_scale.methods")
     from .numeric.at_scale.call import Call, kernel_named
     from .numeric.calibration.in_force import NotCalibrated
     from .numeric.devices import chosen, dtype_named
@@ -176,45 +165,123 @@ def _found(
     return found, [], []
 
 
-SIGNS = {"held": "✓", "skipped": "–"}
+@app.command()
+def sharded(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="A theorem; a kernel, if none.")
+    ] = None,
+    scale: ScaleOption = Scale.small,
+    tokens: Tokens = 16_384,
+    heads: Heads = 8,
+    width: Width = 64,
+    dtype: Dtype = Dtype.float32,
+    causal: Causal = False,
+    kernel: KernelName = "auto",
+    device: DeviceOption = "auto",
+    seed: Seed = 0,
+    json: JsonFile = None,
+) -> int:
+    """One check over several devices: torchrun --nproc-per-node 2 -m attnproof sharded.
+
+    Heads, or rows of the queries, are shared out; every process compares its own sampled rows with
+    float64; process 0 tells the worst of all.  Of a theorem, each equation is read on shares.
+    """
+    require_device(device)
+    require_file(json)
+    if name is not None:
+        return _theorem(name, scale, dtype, device, seed, json)
+    (call,) = calls_of(tokens, heads, width, [dtype], causal, kernel, _own(device), seed)
+    from .numeric.sharded.attention import check_sharded
+
+    with _together(call.device) as mesh:
+        found = check_sharded(call, mesh)
+        first = mesh.get_rank() == 0
+    if first:
+        ended(_recorded([found]), json, ok=True)
+    return 0 if found.status == "held" else 1
 
 
-def scale_table(record: ScaleRecord) -> Table:
-    """A line for each way: error over tolerance, what it cost, what it held."""
-    first = record.ways[0]
-    table = headed(
-        "", "way", "dtype", "error", "tolerance", "policy", "share", "s", "forwards", "MiB",
-        title=f"{first.kernel} on {first.device}: {first.heads} × {first.tokens:,} tokens of "
-        f"{first.width}{', causal' * first.causal}",
-        caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
-    )  # fmt: skip
-    for way in record.ways:
-        beyond = "" if way.bytes_beyond is None else f"{way.bytes_beyond / 2**20:.0f}"
-        applied = [p for p in way.policies if p.status != "skipped"]
-        for k, policy in enumerate(applied or [None]):
-            sign = SIGNS.get(way.status, "✗")
-            head = (sign, way.way, way.dtype, _short(way.error), _short(way.tolerance))
-            cost = (f"{way.seconds:.2f}", f"{way.forwards:.2f}" if way.forwards else "", beyond)
-            said = ("", "") if policy is None else (policy.policy, _short(policy.ratio))
-            table.add_row(*(head if not k else [""] * len(head)), *said, *(cost if not k else ()))
-    return table
+def _theorem(
+    name: str, scale: Scale, dtype: Dtype, device: str, seed: int, json: Path | None
+) -> int:
+    """Every conclusion of a theorem and its negative control on shares; process 0 prints each."""
+    catalogue, _ = loaded(None)
+    require_known([name], catalogue.ids, "the id of a theorem")
+    entries = catalogue.only(name).entries
+    if not entries:
+        told = f"`attnproof show {name}` tells why"
+        raise UsageError(f"wanted a theorem that can be read, got {name!r}; {told}")
+    from .judgement import opposite
+    from .numeric.devices import chosen, dtype_named
+    from .numeric.sharded.statements import measure_sharded
 
-
-def _short(x: float | str | None) -> str:
-    return "" if x is None else x if isinstance(x, str) else f"{x:.2g}"
-
-
-def told_of(record: ScaleRecord) -> list[str]:
-    """What was looked at and what could be missed, once for each way; what went wrong."""
-    lines = {
-        f"{way.way}: {way.looked}{'; ' * bool(way.misses)}{way.misses}": None
-        for way in record.ways
-        if way.status != "skipped"
-    }
-    wrong = [
-        f"! {way.way}, {way.dtype}: {way.status}: {way.reason}"
-        + (f"; at head, row, column {way.worst}" if way.worst else "")
-        for way in record.ways
-        if way.status != "held"
+    claimed = [
+        (statement, opposite(expected) if control else expected, control)
+        for entry in entries
+        for expected in [cast("Expected", entry.theorem.expected)]
+        for statement in entry.statements
+        for control in [statement is entry.theorem.control]
     ]
-    return [*lines, *wrong, *(f"! {error.says}: {error.why}" for error in record.errors)]
+    where = chosen(_own(device))
+    with _together(where) as mesh:
+        found = [
+            (expected, control, m)
+            for statement, expected, control in claimed
+            for m in measure_sharded(
+                statement, mesh, scale=scale.value, device=where,
+                dtype=dtype_named(dtype.value), seed=seed, expected=expected,
+            )
+        ]
+        first, count = mesh.get_rank() == 0, mesh.size()
+    import torch
+
+    from .scale import lines_of, sharded_record
+
+    record = sharded_record(name, found, torch.__version__, count)
+    if first:
+        print("\n".join(lines_of(record)))
+        ended(record, json, ok=True)
+    return 0 if record.ok else 1
+
+
+def _own(device: str) -> str:
+    """On CUDA the GPU of this process."""
+    rank = os.environ.get("LOCAL_RANK")
+    if rank is None or device not in ("auto", "cuda"):
+        return device
+    from .numeric.devices import devices
+
+    return f"cuda:{rank}" if "cuda" in devices() else device
+
+
+def _recorded(
+    found: Sequence[Found], missing: Sequence[str] = (),
+    errors: Sequence[InternalErrorEvidence] = (),
+) -> ScaleRecord:  # fmt: skip
+    """The record of what was found, which is printed."""
+    import torch
+    from rich.console import Console
+
+    from .scale import scale_record, scale_table, told_of
+
+    record = scale_record(found, torch.__version__, torch.get_num_threads(), missing, errors)
+    console = Console()
+    if record.ways:
+        console.print(scale_table(record))
+    for line in told_of(record):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    return record
+
+
+@contextmanager
+def _together(device: torch.device) -> Iterator[DeviceMesh]:
+    """The processes of torchrun.  Raises :class:`UsageError` where there are none to share with."""
+    from .numeric.sharded.shares import CannotShare, processes
+
+    try:
+        with processes(device) as mesh:
+            yield mesh
+    except ValueError as error:
+        if not isinstance(error, CannotShare) and "torchrun" not in str(error):
+            raise
+        raise UsageError(str(error)) from None

@@ -27,8 +27,6 @@ from .symbolic.givens import Given, positions
 from .symbolic.statement import Statement
 from .symbolic.terms import free
 
-__all__ = ["REST", "placed", "told_apart"]
-
 REST = {
     "others": lambda enc: _coordinates(enc, "the first position"),
     "rest": lambda enc: _coordinates(enc, "the second position"),

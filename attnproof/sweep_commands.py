@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .interrupt import Interrupted, held_back
-from .options import Dtypes, Folders, Fresh, JsonFile, Scale, StoreFile, kept_in, loaded
-from .usage import UsageError, require_device, require_file, require_known
+from .options import (
+    Dtypes,
+    Folders,
+    Fresh,
+    JsonFile,
+    Scale,
+    StoreFile,
+    app,
+    dtypes_on_device,
+    ended,
+    kept_in,
+    load,
+    loaded,
+)
+from .usage import Interrupted, UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .sweeping.engines import Engine
     from .sweeping.records import SweepRecord
     from .sweeping.sweep import Asked
-
-__all__ = ["register"]
 
 MOST = 1_000_000  # cells; more is a slip of the pen
 
@@ -34,11 +44,7 @@ class EngineChoice(StrEnum):
     ray = "ray"
 
 
-def register(app: typer.Typer) -> None:
-    """Give the command to the command line."""
-    app.command()(sweep)
-
-
+@app.command()
 def sweep(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
@@ -59,7 +65,7 @@ def sweep(
     ] = None,
     design: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Input design; repeatable; normal, if none."),
+        typer.Option(metavar="NAME|all", help="Input distribution; repeatable; normal, if none."),
     ] = None,
     seeds: Annotated[
         str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
@@ -89,8 +95,7 @@ def sweep(
     catalogue, _ = loaded(theorems)
     require_known(names or (), catalogue.names, "the id or subject of a theorem")
     chosen = catalogue.select(names or ())
-    if json is not None:
-        require_file(json)
+    require_file(json)
     if address and engine is not EngineChoice.ray:
         told = f"--address is that of a Ray cluster; with it goes --engine ray, not {engine}"
         raise UsageError(told)
@@ -99,13 +104,13 @@ def sweep(
         require_device(name)
     first, end = _range(seeds)
 
-    from .sweeping.cells import Grid
     from .sweeping.sweep import Asked
+    from .sweeping.work import Grid
 
-    with held_back():
-        import_module(".numeric.measuring", __package__)
+    load("sweep needs", "numeric.measuring")
+    usual = tuple(dict.fromkeys(d for name in devices for d in dtypes_on_device(name)))
     grid = Grid(
-        tuple(d.value for d in dtype or ()) or _dtypes(devices),
+        tuple(d.value for d in dtype or ()) or usual,
         tuple(dict.fromkeys(s.value for s in scale or [Scale.small])),
         tuple(dict.fromkeys(tokens or [])) or (None,),
         _designs(design or ["normal"]),
@@ -126,20 +131,13 @@ def sweep(
 
     from rich.console import Console
 
-    from .faults import FAULT, exit_code, tell_faults
-    from .sweeping.table import sweep_table
+    from .faults import FAULT
+    from .sweeping.records import sweep_table
 
     sweep_table(record, Console())
-    if json is not None:
-        from .output import write_json
-
-        print(f"wrote {write_json(record, json)}")
-    tell_faults(record, json)
-    if record.unfinished:
-        return 130
+    code = ended(record, json, ok=record.ok and not chosen.broken)
     ours = any(fault.traceback for fault in chosen.broken)
-    good = record.ok and not chosen.broken
-    return FAULT if ours else exit_code([record], 0 if good else 1)
+    return FAULT if ours and code != 130 else code
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -153,18 +151,13 @@ def _range(text: str) -> tuple[int, int]:
     return numbers
 
 
-def _dtypes(devices: tuple[str, ...]) -> tuple[str, ...]:
-    from .machine import default_dtypes
-
-    return tuple(dict.fromkeys(dtype for name in devices for dtype in default_dtypes(name)))
-
-
 def _designs(asked: list[str]) -> tuple[str, ...]:
     from .numeric.designs import DESIGNS
 
     for name in asked:
         if name != "all" and name not in DESIGNS:
-            raise UsageError(f"wanted an input design ({', '.join(DESIGNS)}) or all, got {name!r}")
+            known = ", ".join(DESIGNS)
+            raise UsageError(f"wanted an input distribution ({known}) or all, got {name!r}")
     return tuple(DESIGNS) if "all" in asked else tuple(dict.fromkeys(asked))
 
 
@@ -187,9 +180,9 @@ def _swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
 
     from .numeric.devices import DeviceAbsent
     from .numeric.implementations import UnknownImplementation
+    from .sweeping.records import sweep_progress
     from .sweeping.sweep import planned
     from .sweeping.sweep import sweep as sweep_cells
-    from .sweeping.table import sweep_progress
 
     try:
         plan = planned(chosen.entries, asked)

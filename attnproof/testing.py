@@ -21,7 +21,6 @@ from . import __version__
 from .card_records import CellRecord, TableRecord
 from .cells import decided
 from .conformance import (
-    Misread,
     NotAnEncoding,
     require_encoding,
     require_numbers,
@@ -46,6 +45,7 @@ from .real_code.asserting import (
 )  # fmt: skip
 from .registry import BUILT_IN
 from .symbolic.comparison import NotRun
+from .symbolic.gate import Misread
 
 if TYPE_CHECKING:
     from .encoding import Encoding
@@ -102,7 +102,7 @@ def check_encoding(
         if law.id in wanted:
             cells.append(decided(found, law))
             _require(found, law, cells[-1], wanted[law.id])
-    from .descriptions import encoding_record, law_record
+    from .encoding_table import encoding_record, law_record
 
     return TableRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__,

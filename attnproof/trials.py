@@ -1,4 +1,4 @@
-"""Running trials: batches in processes, and what their cases add up to."""
+"""Trials: how often each policy alarms on correct programs, and which planted faults it sees."""
 
 from __future__ import annotations
 
@@ -10,23 +10,117 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from pydantic import AwareDatetime, Field
+
 from . import __version__
-from .evidence import Number
-from .machine import machine
-from .trial_records import (
-    AlarmRecord,
-    CaughtRecord,
-    FaultRecord,
-    LeftOutRecord,
-    RateRecord,
-    TrialsRecord,
-)  # fmt: skip
+from .document import Block, Grid, Heading, Items, Text
+from .evidence import Number, Record
+from .records import Machine
 
 if TYPE_CHECKING:
     from .numeric.trials.batches import Batch
     from .numeric.trials.judging import Case, Said
 
-__all__ = ["Asked", "run_trials"]
+
+AIM = 1e-3
+"""The share of correct programs that a policy may refuse."""
+
+
+class RateRecord(Record):
+    """How often one policy or rule refuses correct programs."""
+
+    rule: str
+    policy: bool = Field(description="One of attnproof's policies; else a usual rule.")
+    dtype: str = Field(description="Empty for all together.")
+    cases: int = Field(ge=0, description="Cases that it was applied to.")
+    alarms: int = Field(ge=0)
+    upper: float = Field(
+        ge=0, le=1, description="Clopper and Pearson's one-sided upper confidence bound."
+    )
+    by_design: dict[str, int] = Field(description="Alarms in each input design that has any.")
+
+
+class AlarmRecord(Record):
+    """A correct program that one of attnproof's policies refused, and what shows it again."""
+
+    trial: str
+    implementation: str
+    dtype: str
+    design: str
+    seed: int
+    sizes: dict[str, int]
+    policy: str
+    ratio: Number
+    told: str
+    again: str = Field(description="The command that shows it again, among others of its kind.")
+
+
+class LeftOutRecord(Record):
+    """Cases in which a policy said nothing, or that no program could be run in."""
+
+    rule: str = Field(description="Empty where the program was not run.")
+    why: str
+    cases: int = Field(ge=1)
+
+
+class CaughtRecord(Record):
+    """What one policy or rule makes of one fault: a seed counts if any design shows the fault."""
+
+    rule: str
+    policy: bool
+    seeds: int = Field(ge=0, description="Seeds in which it was applied, in some design.")
+    caught: int = Field(ge=0)
+    least: Number | None = Field(
+        description="Over the seeds the smallest of the largest ratios over designs: error over "
+        "tolerance, or |z| over its limit. Null if it was never applied."
+    )
+    design: str = Field(description="The design in which its smallest ratio is largest.")
+
+
+class FaultRecord(Record):
+    """One planted fault in one dtype."""
+
+    fault: str
+    trial: str
+    dtype: str
+    size: Number = Field(
+        description="Its exact effect over the deterministic bound at the worst entry: the largest "
+        "over designs, the smallest over seeds."
+    )
+    above: int = Field(ge=0, description="Cases in which that is above 1.")
+    missed: int = Field(ge=0, description="Of those, the cases that no policy caught.")
+    rules: tuple[CaughtRecord, ...]
+
+
+class TrialsRecord(Record):
+    """One run of the trials."""
+
+    attnproof: str
+    created: AwareDatetime
+    seconds: float = Field(ge=0)
+    command: str
+    machine: Machine
+    device: str
+    seed: int
+    fault_seeds: int
+    designs: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    confidence: float
+    cases: int = Field(ge=0, description="Correct programs that were run.")
+    fault_cases: int = Field(ge=0, description="Wrong programs that were run.")
+    rates: tuple[RateRecord, ...]
+    alarms: tuple[AlarmRecord, ...] = Field(description="The first of them, at most a hundred.")
+    left_out: tuple[LeftOutRecord, ...]
+    faults: tuple[FaultRecord, ...]
+    unfinished: int = Field(ge=0, description="Draws that an interrupted run did not reach.")
+
+    @property
+    def ok(self) -> bool:
+        """No policy refuses more than it may, and every fault above the bound is seen."""
+        rates = [one for one in self.rates if one.policy and not one.dtype and one.cases]
+        few = all(one.alarms <= AIM * one.cases for one in rates)
+        return few and not self.unfinished and not any(fault.missed for fault in self.faults)
+
 
 KEPT_ALARMS = 100
 Tell = Callable[["Batch", list["Case"]], None]
@@ -78,7 +172,7 @@ def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
         created=datetime.now(UTC),
         seconds=perf_counter() - started,
         command=asked.command,
-        machine=machine(numeric=True),
+        machine=Machine.here(),
         device=asked.device,
         seed=asked.seed,
         fault_seeds=asked.fault_seeds,
@@ -203,3 +297,158 @@ def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
 
 def _number(x: float) -> Number:
     return x if math.isfinite(x) else "non-finite"
+
+
+NOTHING = "–"
+BRACKETS = (
+    "Share of alarms; in brackets the upper {:.0%} confidence bound of Clopper and Pearson, as if "
+    "cases were independent (those of one draw share it)."
+)
+WHOSE = (
+    "deterministic, probabilistic, residual and bitwise are attnproof's policies; assert_close is "
+    "torch.testing's defaults, by hand 1e-8, 1e-5, 1e-2 and 1e-3 in float64, float32, bfloat16 and "
+    "float16, twice eager the rule of flash-attention's tests."
+)
+EFFECT = (
+    "effect: what the fault does exactly, over the deterministic bound at the worst entry; largest "
+    "over designs, smallest over seeds."
+)
+LEAST = (
+    "least ratio: of the policy that sees most, the smallest over seeds of error over bound, or "
+    "|z| over its limit, and the design that shows it best."
+)
+
+
+def grids(record: TrialsRecord) -> tuple[Grid, ...]:
+    """Both tables."""
+    return alarms_grid(record), faults_grid(record)
+
+
+def alarms_grid(record: TrialsRecord) -> Grid:
+    """How often each rule refuses correct programs: a row a rule, a column a dtype."""
+    by = {(one.rule, one.dtype): one for one in record.rates}
+    rules = dict.fromkeys(one.rule for one in record.rates)
+    rows = tuple(
+        (rule, *(_rate(by[rule, dtype]) for dtype in (*record.dtypes, "")), _worst(by[rule, ""]))
+        for rule in rules
+    )
+    return Grid(
+        f"Alarms on {record.cases:,} correct programs",
+        ("rule", *record.dtypes, "all", "cases", "alarms by design"),
+        tuple((*row[:-1], f"{by[row[0], ''].cases:,}", row[-1]) for row in rows),
+        (BRACKETS.format(record.confidence), WHOSE),
+    )
+
+
+def faults_grid(record: TrialsRecord) -> Grid:
+    """In how many seeds each rule catches each fault: a row for a fault and dtype."""
+    rules = [one.rule for one in record.faults[0].rules] if record.faults else []
+    spoken = [
+        rule for k, rule in enumerate(rules) if any(f.rules[k].seeds for f in record.faults)
+    ]
+    rows, before = [], ""
+    for fault in record.faults:
+        said = {one.rule: one for one in fault.rules}
+        name = fault.fault if fault.fault != before else ""
+        best = _strongest(fault)
+        rows.append((
+            name, fault.dtype, _short(fault.size), *(_seeds(said[rule]) for rule in spoken),
+            *((f"{_short(best.least)} {best.rule}", best.design) if best else (NOTHING, NOTHING)),
+        ))  # fmt: skip
+        before = fault.fault
+    return Grid(
+        f"Planted faults, {record.fault_cases:,} cases",
+        ("fault", "dtype", "effect", *spoken, "least ratio", "in"),
+        tuple(rows),
+        (
+            f"Seeds of {record.fault_seeds} in which some design shows the fault.",
+            f"{EFFECT} {_above(record)}",
+            LEAST,
+        ),
+    )
+
+
+def _above(record: TrialsRecord) -> str:
+    above, missed = (sum(getattr(f, name) for f in record.faults) for name in ("above", "missed"))
+    return f"Of {above:,} cases above the bound the policies miss {missed:,}."
+
+
+def _strongest(fault: FaultRecord) -> CaughtRecord | None:
+    """The policy that catches it in most seeds, by the largest ratio."""
+    spoken = [one for one in fault.rules if one.policy and one.least is not None]
+    return max(spoken, key=lambda one: (one.caught, _size(one.least)), default=None)
+
+
+def _size(x: float | str | None) -> float:
+    return float("inf") if isinstance(x, str) else (x or 0.0)
+
+
+def _seeds(one: CaughtRecord) -> str:
+    return f"{one.caught}/{one.seeds}" if one.seeds else NOTHING
+
+
+def _rate(one: RateRecord) -> str:
+    if not one.cases:
+        return NOTHING
+    return f"{_share(one.alarms / one.cases)} (≤ {_share(one.upper)})"
+
+
+def _share(x: float) -> str:
+    """A share in percent, with two digits that count.
+
+    >>> _share(0.0), _share(0.000299), _share(0.4913), _share(1.0)
+    ('0 %', '0.03 %', '49 %', '100 %')
+    """
+    return f"{100 * x:.2g} %" if x < 0.995 else "100 %"
+
+
+def _worst(one: RateRecord) -> str:
+    most = sorted(one.by_design.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{name} {count:,}" for name, count in most[:3]) or NOTHING
+
+
+def _short(x: float | str | None) -> str:
+    """A number in two digits."""
+    if x is None:
+        return NOTHING
+    return "∞" if isinstance(x, str) else f"{x:.2g}"
+
+
+def summary(record: TrialsRecord) -> str:
+    """What came out, in a line or two."""
+    rates = [one for one in record.rates if one.policy and not one.dtype and one.cases]
+    alarms = ", ".join(f"{one.rule} {one.alarms}" for one in rates)
+    text = f"alarms on {record.cases:,} correct programs (aim: below {_share(AIM)}): {alarms}; "
+    text += _above(record)[0].lower() + _above(record)[1:]
+    return text + (f" {record.unfinished} draws were not reached." if record.unfinished else "")
+
+
+def document(record: TrialsRecord) -> Iterator[Block]:
+    """Both tables with where and how they were made."""
+    machine = record.machine
+    yield Heading("Trials of the policies", 1)
+    yield Text(
+        "Correct programs must raise no alarm; planted faults must. Both tables are written by\n"
+        "one command:"
+    )
+    yield Text(record.command, is_command=True)
+    yield Text(
+        f"{record.created:%Y-%m-%d}, attnproof {record.attnproof}, torch {machine.torch}, Python "
+        f"{machine.python}, {machine.platform}, {machine.processors} processors, device "
+        f"{record.device}, seed {record.seed}; {record.seconds:.0f} s."
+    )
+    yield Text(f"In all: {summary(record)}")
+    yield from grids(record)
+    if record.alarms:
+        yield Heading("Alarms of the policies")
+        yield Items(tuple(
+            f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.design}, seed {a.seed}: "
+            f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
+            for a in record.alarms
+        ))  # fmt: skip
+    left = [one for one in record.left_out if one.rule != "twice eager"]
+    if left:
+        yield Heading("Where a policy said nothing")
+        yield Items(
+            tuple(f"{one.rule or 'not run'}: {one.why} ({one.cases:,} cases)" for one in left)
+        )

@@ -1,16 +1,14 @@
-"""Usage errors, each told in one line: what was wanted, what came, what to do."""
+"""Usage errors and Ctrl-C, each told in one line: what was wanted, what came, what to do."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-
-__all__ = [
-    "UsageError", "chosen_verdicts", "require_device", "require_file", "require_id",
-    "require_known", "require_theorems", "require_writable",
-]  # fmt: skip
 
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
@@ -82,13 +80,14 @@ def require_device(name: str) -> None:
         raise UsageError(f"wanted a device ({', '.join(DEVICES)}), got {name!r}, which is not one")
 
 
-def require_file(path: Path) -> None:
-    """Refuse to start on results that cannot be written to this file."""
-    if path.is_dir():
-        raise UsageError(f"wanted a file to write to, got the folder {path}; name a file in it")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise UsageError(f"wanted a file to write to, got {path}, which may only be read")
-    require_writable(path.parent)
+def require_file(*paths: Path | None) -> None:
+    """Refuse to start on results that cannot be written to these files, where they are named."""
+    for path in filter(None, paths):
+        if path.is_dir():
+            raise UsageError(f"wanted a file to write to, got the folder {path}; name a file in it")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise UsageError(f"wanted a file to write to, got {path}, which may only be read")
+        require_writable(path.parent)
 
 
 def require_theorems(place: Path, files: Sequence[Path]) -> None:
@@ -117,3 +116,26 @@ def require_writable(folder: Path) -> None:
         raise UsageError(
             f"wanted a folder that can be written to, got {folder} ({why}); choose another"
         ) from None
+
+
+class Interrupted(Exception):
+    """What an interrupt left, in one line; the exit code is 130."""
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Hold Ctrl-C back until the block is done, then raise the ``KeyboardInterrupt``.
+
+    A library that is imported by half stays so, and what is then computed with it is wrong.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python hands interrupts to the main thread only
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt

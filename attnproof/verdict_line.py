@@ -20,8 +20,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["Condition", "Kind", "clauses", "joined", "verdict_line"]
-
 Kind = Literal["for", "if", "where"]
 
 

@@ -27,8 +27,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attnproof.document import bar
 from attnproof.sweeping.store import Key, Store
-from attnproof.terminal_text import bar
 
 __all__ = ["PLANTS", "Kills", "plant"]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.table import Table
 
-from attnproof.machine import machine
+from attnproof.records import Machine
 
 __all__ = ["page", "written"]
 
@@ -15,7 +15,7 @@ __all__ = ["page", "written"]
 def page(title: str, command: str, tables: Sequence[Table]) -> str:
     """A heading, the command, the machine and the day, then every table."""
     day = datetime.now(UTC).date().isoformat()
-    where = machine(numeric=True)
+    where = Machine.here()
     told = (
         f"Made by `{command}` on {day}: {where.platform}, {where.processors} processors, "
         f"torch {where.torch}, devices: {', '.join(where.devices)}."

@@ -14,10 +14,9 @@ from rich.table import Table
 
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
-from attnproof.sweeping.cells import Cell, Grid
 from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.shared import Shared
 from attnproof.sweeping.sweep import Asked, planned, sweep
+from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 
 __all__ = ["two_workers"]

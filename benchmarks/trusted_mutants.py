@@ -42,7 +42,7 @@ from coverage import Coverage
 from rich.console import Console
 from rich.table import Table
 
-from attnproof.terminal_text import bar
+from attnproof.document import bar
 from benchmarks.mutations import Mutant, mutants
 
 __all__ = ["TESTS", "TRUSTED"]

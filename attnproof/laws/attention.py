@@ -16,11 +16,6 @@ from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
 from ..theorems.laws.equations import by_offset, permuted
 
-__all__ = [
-    "acts_on_scores", "independent_of_length", "leaves_values", "sees_order", "translation",
-    "travels_with_tokens",
-]  # fmt: skip
-
 GROUP = "attention"
 
 

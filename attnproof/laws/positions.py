@@ -33,8 +33,6 @@ from ..symbolic.rules import sign
 from ..symbolic.terms import Term, free
 from ..theorems.laws.equations import by_offset
 
-__all__ = ["bounded", "continuous", "defined_beyond", "mask_continuous", "unique"]
-
 GROUP = "positions"
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/boundedness.py)"

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["REQUIREMENTS", "Granted", "Requirement", "granted"]
-
 Verdict = Literal["met", "not met", "open"]
 APPLYING = "proved, where it applies"
 CONTRARY = {"proved": "refuted", "refuted": "proved", APPLYING: "refuted"}

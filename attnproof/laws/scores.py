@@ -18,11 +18,6 @@ from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
 from ..theorems.laws.equations import by_offset
 
-__all__ = [
-    "even", "falls_with_distance", "odd", "relative", "stays_under_envelope",
-    "tells_before_from_after",
-]  # fmt: skip
-
 GROUP = "the scores"
 
 

@@ -24,11 +24,6 @@ from ..symbolic.terms import free
 from ..theorems.laws.equations import composed, shifted
 from ..theorems.laws.law import Sides
 
-__all__ = [
-    "commutes_with_projections", "composes", "identity_at_zero", "keeps_dot_products",
-    "keeps_norms", "key_can_be_moved", "linear_shift",
-]  # fmt: skip
-
 GROUP = "encoded tokens"
 Encode = Callable[[Any, Any], Any]
 

@@ -1,12 +1,12 @@
-"""What is asked of some code, as plain data that can be handed to another process."""
+"""What is asked of some code, as plain data; and what a test run says to its assertions."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-
-__all__ = ["DTYPES", "KINDS", "LEGS", "LIMIT", "SAME", "Asked"]
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -84,3 +84,16 @@ class Asked:
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs", "settings")}
         known = tuple((law, leg, verdict) for law, leg, verdict in told["known"])
         return cls(**{**told, **lists, "known": known})
+
+
+@dataclass(frozen=True)
+class Run:
+    """Where inputs come from unless an assertion says otherwise; ``heard``: name, verdict."""
+
+    seed: int = 0
+    dtype: str = "float32"
+    device: str = "cpu"
+    heard: Callable[[str, str], None] | None = None
+
+
+AT_WORK: ContextVar[Run] = ContextVar("attnproof_run", default=Run())  # noqa: B039 (it is frozen)

@@ -9,6 +9,7 @@ graph allows and at positions that the code takes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from fractions import Fraction
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,6 @@ from ..verdict_line import Condition
 
 if TYPE_CHECKING:
     from ..programs.prove.hooks import Hook, Hooks
-
-__all__ = ["card_of", "encoding_of"]
 
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take
@@ -128,7 +127,7 @@ def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
 
 def _holding(verdict: str, why: str, hooks: Hooks, readings: tuple[str, ...]) -> Cell:
     conditions = (*hooks.conditions(), *(Condition(told, "if") for told in readings))
-    assuming = [{"text": one.text, "kind": one.kind} for one in dict.fromkeys(conditions)]
+    assuming = [asdict(one) for one in dict.fromkeys(conditions)]
     return {"verdict": verdict, "why": why, "assuming": assuming}
 
 

@@ -1,4 +1,4 @@
-"""Looking at code on every leg, each by itself: what fails on one loses nothing of another.
+"""Looking at code by every method, each by itself: what fails on one loses nothing of another.
 
 What is found is told as events, plain dictionaries, as soon as it is found: another process may
 listen, and go on when this one is killed.
@@ -7,7 +7,7 @@ listen, and go on when this one is killed.
 event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
-begins      leg, law (empty where a leg looks at all laws at once)
+begins      leg, law (empty where a method looks at all laws at once)
 found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
 card        why (there is none; empty if there is one), laws (one or more of them)
@@ -24,24 +24,21 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..programs.finding import Finding, Seen
+from ..programs.finding import Finding
 from ..programs.running import fault_in
 from ..theorems.laws import laws_of
-from .given import settings_of
-from .plain import number, plain, raised
+from .asserting import settings_of
+from .plain import raised
 
 if TYPE_CHECKING:
-    from ..programs.identity import Identity
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
     from .asked import Asked
-
-__all__ = ["Event", "Tell", "adapted", "look"]
 
 PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
@@ -73,7 +70,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 
 def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
-    """Look at the code on the legs that are asked for; ``thing`` is what was adapted."""
+    """Look at the code by the methods that are asked for; ``thing`` is what was adapted."""
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
@@ -111,7 +108,7 @@ def _under(subject: Subject, tell: Tell, event: Event) -> None:
 
 
 def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) -> None:
-    """Tell an event; each law's verdicts so far are kept, with the leg that found them."""
+    """Tell an event; each law's verdicts so far are kept, with the method that found them."""
     if event["event"] == "found":
         one = event["finding"]
         verdicts.setdefault(one["law"], set()).add((one["leg"], one["verdict"]))
@@ -248,21 +245,16 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     from ..numeric.devices import chosen
     from ..programs.identify import identify
     from ..programs.identify.remarks import remarks_on
+    from .records import IdentityRecord
 
     tell({"event": "begins", "leg": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
     found = identify(subject, draw)
     remarks = [asdict(one) for one in remarks_on(subject, found, thing)]
-    tell({"event": "identity", **_identified(found), "remarks": remarks})
-
-
-def _identified(found: Identity) -> Event:
-    return {
-        "kind": found.kind, "sentence": found.sentence, "answers": list(found.answers),
-        "why": found.parts[0].evidence if found.traceback else "", "traceback": found.traceback,
-        "parts": [{**asdict(part), "value": plain(part.value)} for part in found.parts],
-        "numbers": {name: [number(x) for x in all_] for name, all_ in found.numbers.items()},
-    }  # fmt: skip
+    told = IdentityRecord.of(found)
+    if found.traceback:
+        told = told.model_copy(update={"why": found.parts[0].evidence})
+    tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
 
 
 def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
@@ -281,25 +273,9 @@ def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
 
 
 def _found(one: Finding) -> Event:
-    told = {f.name: getattr(one, f.name) for f in fields(one)}
-    told |= {
-        "error": number(one.error), "bound": number(one.bound), "why": str(one.why),
-        "witness": _seen(one.witness) if one.witness is not None else None,
-        "sizes": {str(name): int(size) for name, size in one.sizes.items()},
-        "assuming": [{"text": str(c.text), "kind": c.kind} for c in one.assuming],
-    }  # fmt: skip
-    return {"event": "found", "finding": told}
+    from .records import FindingRecord
 
-
-def _seen(witness: Seen) -> Event:
-    def side(told: tuple[str, Any]) -> Event:
-        return {"words": str(told[0]), "value": plain(told[1])}
-
-    return {
-        "inputs": plain(dict(witness.inputs)), "here": side(witness.here),
-        "there": side(witness.there), "difference": number(witness.difference),
-        "allowed": number(witness.allowed), "certified": bool(witness.certified),
-    }  # fmt: skip
+    return {"event": "found", "finding": FindingRecord.of(one).model_dump(mode="json")}
 
 
 @contextmanager

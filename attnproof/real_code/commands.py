@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile
+from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app
 from ..usage import UsageError, require_device, require_file, require_known
 from .asked import KINDS, LIMIT, Asked
 from .targets import Kept, in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["list_code_laws", "register"]
-
 
 SETTING = re.compile(r"[A-Za-z_]\w*=")
 
@@ -75,12 +72,7 @@ Card = Annotated[
 Whole = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a target may take.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Give the commands to the command line."""
-    for command in (check, identify):
-        app.command()(command)
-
-
+@app.command()
 def check(
     targets: Targets,
     kind: As = "",
@@ -128,6 +120,7 @@ def check(
     )  # fmt: skip
 
 
+@app.command()
 def identify(
     targets: Targets,
     kind: As = "",
@@ -178,7 +171,7 @@ def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple
 
     Raises :class:`UsageError`.
     """
-    from .given import settings_of
+    from .asserting import settings_of
 
     more = [one for one in targets if settings and SETTING.match(one) and "::" not in one]
     words = tuple(settings) + tuple(more)

@@ -20,8 +20,6 @@ from typing import Any
 from ..numeric.file_imports import imported
 from .plain import one_line
 
-__all__ = ["CannotLoad", "Loaded", "load", "require_target", "split"]
-
 PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
 WANTED = "FILE.py::NAME or package.module::NAME"
 SHOWN = 8  # names that are offered

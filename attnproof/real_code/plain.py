@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["MOST", "number", "one_line", "plain", "raised", "readable"]
-
 MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
 DEEP = 8
 
@@ -44,8 +42,8 @@ def number(value: Any) -> float | str | None:
     >>> number(2), number(float("inf")), number(None)
     (2.0, 'non-finite', None)
     """
-    if value is None:
-        return None
+    if value is None or isinstance(value, str):
+        return value
     real = float(value)
     return real if math.isfinite(real) else "non-finite"
 

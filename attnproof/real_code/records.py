@@ -1,39 +1,18 @@
-"""Records of code that was checked: each law with what every leg found, and what the code is."""
+"""Records of code that was checked: each law with what every method found, and what the code is."""
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue, model_validator
 
 from .. import __version__
 from ..evidence import Number, Record
-from ..verdict_line import Kind
-
-__all__ = [
-    "RAISED",
-    "CardLawRecord",
-    "CardRecord",
-    "CodeRecord",
-    "CodesRecord",
-    "ConditionRecord",
-    "FindingRecord",
-    "IdentityRecord",
-    "LawOfCodeRecord",
-    "LawVerdict",
-    "LegRecord",
-    "PartRecord",
-    "RemarkRecord",
-    "SeenRecord",
-    "SideRecord",
-    "TracedRecord",
-    "code_schema_text",
-    "codes_record",
-]  # fmt: skip
+from ..verdict_line import Condition
+from .plain import number, plain
 
 LawVerdict = Literal[
     "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked",
@@ -43,52 +22,54 @@ Leg = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
 
 
+Told = Annotated[JsonValue, BeforeValidator(plain)]
+Real = Annotated[Number, BeforeValidator(number)]
+
+
 class SideRecord(Record):
     """One of the two sides that should agree."""
 
     words: str
-    value: JsonValue
+    value: Told
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pair(cls, told: Any) -> Any:
+        return {"words": str(told[0]), "value": told[1]} if isinstance(told, tuple) else told
 
 
 class SeenRecord(Record):
     """A witness: inputs for which the law fails, as small as could be found."""
 
-    inputs: dict[str, JsonValue]
+    inputs: Annotated[dict[str, JsonValue], BeforeValidator(plain)]
     here: SideRecord
     there: SideRecord
-    difference: Number
-    allowed: Number = Field(description="What rounding would explain.")
+    difference: Real
+    allowed: Real = Field(description="What rounding would explain.")
     certified: bool = Field(description="Whether ball arithmetic bounds the difference from 0.")
 
 
-class ConditionRecord(Record):
-    """A condition of a proof: a phrase that follows "for", "if" or "where"."""
-
-    text: str
-    kind: Kind = Field(description="for: lengths; if: values; where: what was read as what.")
-
-
 class FindingRecord(Record):
-    """What one leg found about one law."""
+    """What one method found about one law."""
 
     law: str
     leg: Leg = Field(description="traced: a proof; exact: finite fields; measured: runs.")
     verdict: Literal["holds", "broken", "undecided", "not asked", "internal error"]
     why: str
-    error: Number | None = Field(description="The largest difference that was met.")
-    bound: Number | None = Field(description="What rounding allows there.")
+    error: Real | None = Field(description="The largest difference that was met.")
+    bound: Real | None = Field(description="What rounding allows there.")
     witness: SeenRecord | None
     seed: int
     dtype: str
     device: str
     sizes: dict[str, int]
-    assuming: tuple[ConditionRecord, ...] = Field(description="Conditions under which it holds.")
+    assuming: tuple[Condition, ...] = Field(description="Conditions under which it holds.")
     seconds: float = Field(ge=0)
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
 
 class LawOfCodeRecord(Record):
-    """One law of the code: the verdict of all legs together, and what each of them found."""
+    """One law of the code: the verdict of all methods together, and what each of them found."""
 
     law: str
     says: str
@@ -103,7 +84,7 @@ class LawOfCodeRecord(Record):
     )
     error: Number | None
     bound: Number | None
-    assuming: tuple[ConditionRecord, ...] = ()
+    assuming: tuple[Condition, ...] = ()
     findings: tuple[FindingRecord, ...]
     again: str = Field(description="What shows it again.")
 
@@ -117,7 +98,7 @@ class PartRecord(Record):
     """One thing that was read off the code."""
 
     name: str
-    value: JsonValue
+    value: Told
     words: str
     evidence: str
     certain: bool = Field(description="False where other values would fit as well.")
@@ -130,7 +111,7 @@ class IdentityRecord(Record):
     sentence: str
     parts: tuple[PartRecord, ...]
     answers: tuple[str, ...]
-    numbers: dict[str, tuple[Number, ...]]
+    numbers: dict[str, tuple[Real, ...]]
     why: str = Field("", description="The error of attnproof itself; else empty.")
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
@@ -165,7 +146,7 @@ class CardLawRecord(Record):
     says: str
     verdict: Literal["proved", "refuted", "undecided", "does not apply", "internal error"]
     why: str = Field(description="How it is known, or a certified counterexample.")
-    assuming: tuple[ConditionRecord, ...]
+    assuming: tuple[Condition, ...]
     seconds: float = Field(ge=0)
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
@@ -270,7 +251,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[5] = 5
+    version: Literal[6] = 6
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str
@@ -290,10 +271,3 @@ def codes_record(
         python=platform.python_version(), codes=tuple(codes), unfinished=tuple(unfinished),
         seconds=seconds,
     )  # fmt: skip
-
-
-def code_schema_text() -> str:
-    """The JSON schema of :class:`CodesRecord`, as it is stored in ``code_schema.json``."""
-    schema = CodesRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

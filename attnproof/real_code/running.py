@@ -1,8 +1,15 @@
-"""Code is run in a process of its own: what never ends is killed, and what is finished is kept."""
+"""Code is run in a process of its own: what never ends is killed, and what is finished is kept.
+
+Findings go to its standard output, a line of JSON each; what the code prints goes to standard
+error, and what it reads is empty.  It ends when the process that started it ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import gc
+import io
 import json
 import os
 import queue
@@ -16,20 +23,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from ..symbolic.faults import fault_of
 from .asked import LIMIT, Asked
-from .plain import one_line, readable
+from .plain import MOST, one_line, raised, readable
 
 if TYPE_CHECKING:
     from .collecting import Collected
 
-__all__ = ["Child", "Limits", "Stopped", "run"]
 
 # The package is found where this one is; the path is then left to the code that is run.
 BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import attnproof; "
-    "sys.path.append(sys.path.pop(0)); from attnproof.real_code.worker import main; main()"
+    "sys.path.append(sys.path.pop(0)); from attnproof.real_code.running import main; main()"
 )
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 TAIL = 200  # lines of what code prints that are kept
@@ -128,9 +135,9 @@ def run(
 ) -> tuple[Stopped | None, str]:  # fmt: skip
     """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
 
-    A law that comes to no end is undecided, and the others are asked in a new process.  A leg on
-    which ``IN_A_ROW`` of them come to none is given up, and the other legs go on, unless it is the
-    one on which the code simply runs: code of which no law ends, or that cannot be loaded a second
+    A law that comes to no end is undecided, and the others are asked in a new process.  A method
+    by which ``IN_A_ROW`` of them come to none is given up, and the others go on, unless it is the
+    one by which the code simply runs: code of which no law ends, or that cannot be loaded a second
     time, is not run again.
     """
     end = monotonic() + limits.whole
@@ -239,3 +246,126 @@ def _line(frames: list[str], heard: Collected) -> str:
     mine = [f for f in told if heard.file and f.startswith(f"{heard.file}:")]
     mine = mine or [f for f in told if f"/{Path(path).name}:" in f]
     return (mine or told or [""])[0]
+
+
+YOUNG = 1_000_000  # objects made before cycles are looked for: loading torch makes as many
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Look at one target; never returns."""
+    gc.set_threshold(YOUNG)
+    asked = Asked.read((sys.argv[1:] if arguments is None else arguments)[0])
+    findings = _streams()
+    sys.stdout = printed = counting(1)
+    faulthandler.enable()  # a crash tells its line on standard error
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, all_threads=False)  # asked where it stands
+
+    own = os.getpid()
+
+    def tell(event: dict[str, Any]) -> None:
+        if os.getpid() != own:
+            os._exit(0)  # the code forked, and this is the copy: it would tell all of it twice
+        findings.write(json.dumps(event, allow_nan=False) + "\n")
+        findings.flush()
+
+    try:
+        _look(asked, tell)
+    except BaseException as error:  # noqa: BLE001 (any code may raise anything)
+        fault = fault_of(error)
+        tell({
+            "event": "refused", "why": raised(error) if fault is None else fault.told,
+            "traceback": fault.traceback if fault is not None else "",
+        })  # fmt: skip
+    tell({"event": "printed", **printed.told()})
+    tell({"event": "ended"})
+    os._exit(0)  # threads of the code may be left, and hooks at exit
+
+
+def _look(asked: Asked, tell: Any) -> None:
+    import torch
+
+    from ..numeric.devices import DeviceAbsent, chosen
+    from ..programs.adapting import NoAdapter, OtherKind
+    from ..programs.code import NoSetting
+    from ..programs.running import CodeFault
+    from ..programs.signature import SignatureError
+    from .checking import adapted, look
+    from .loading import CannotLoad, load
+    from .unchanged import sources_loaded
+
+    torch.set_num_threads(1)  # small arrays; and sums in one order on every machine
+    tell({"event": "ready", "torch": torch.__version__})
+    try:
+        chosen(asked.device)
+        tell({"event": "begins", "leg": "", "law": "", "does": "being imported"})
+        code = load(asked.target)
+        gc.freeze()  # what is loaded stays, and is not gone through again
+        tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
+        subject = adapted(code.thing, asked, code.name, code.file, tell)
+    except (
+        CannotLoad, CodeFault, DeviceAbsent, NoAdapter, NoSetting, OtherKind, SignatureError,
+    ) as error:  # fmt: skip
+        why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
+        tell({"event": "refused", "why": readable(why)[:MOST]})
+        return
+    look(subject, asked, tell, code.thing)
+    tell({"event": "files", "files": sources_loaded(code.file)})
+
+
+def _streams() -> IO[str]:
+    """Take standard output and input away from the code; what findings are written to.
+
+    Whoever started this process holds the other end of its input and writes nothing: when that
+    end closes nobody listens, and the code, which may never end, is ended.
+    """
+    findings = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    held = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+    def watch() -> None:
+        while os.read(held, 1):
+            pass
+        os._exit(3)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return findings
+
+
+if __name__ == "__main__":
+    main()
+
+
+FIRST = 80  # characters of the first line that are shown
+
+
+class Counting(io.TextIOWrapper):
+    """A stream of text that counts the lines that are written to it; empty ones count for none."""
+
+    lines = 0
+    first = ""
+    begun = ""  # the start of the line that has no end yet
+
+    def write(self, text: str) -> int:
+        """Hand the text on, and count its lines."""
+        *ended, begun = (self.begun + text).split("\n")
+        self.begun = begun[: 2 * FIRST]
+        told = [line for line in ended if line.strip()]
+        self.lines += len(told)
+        if told and not self.first:
+            self.first = one_line(told[0], FIRST)
+        return super().write(text)
+
+    def told(self) -> dict[str, int | str]:
+        """How many lines there are, and the first of them; one without an end is a line too."""
+        more = self.begun.strip()
+        return {"lines": self.lines + bool(more), "first": self.first or one_line(more, FIRST)}
+
+
+def counting(number: int) -> Counting:
+    """What is written to a descriptor, line by line, for the process may be killed any time."""
+    stream = os.fdopen(os.dup(number), "wb")
+    return Counting(stream, encoding="utf-8", errors="replace", line_buffering=True)

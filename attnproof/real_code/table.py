@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from ..document import COLOURS, short
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
-    STYLES,
     broken_lines,
     card_lines,
     counted,
@@ -19,15 +19,12 @@ from .words import (
     part_told,
     printed_told,
     set_aside,
-    short,
 )
 
 if TYPE_CHECKING:
     from rich.console import Group, OverflowMethod, RenderableType
     from rich.table import Table
     from rich.text import Text
-
-__all__ = ["code_page", "identity_page"]
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
@@ -151,7 +148,7 @@ def _rows(
     for law in laws:
         sign = SIGNS[law.verdict]
         shown.add_row(
-            Text(sign, STYLES[sign]), Text(law.law), Text(law.verdict, STYLES[sign]),
+            Text(sign, COLOURS[sign]), Text(law.law), Text(law.verdict, COLOURS[sign]),
             Text(how(law)), Text(short(law.error)), Text(short(law.bound)),
         )  # fmt: skip
     return shown

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..faults import tell_faults
-from ..interrupt import Interrupted
-from ..usage import UsageError
+from ..usage import Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
+
+    from rich.console import Console
 
     from ..sweeping.store import Store
     from .asked import Asked
+    from .collecting import Collected
     from .records import CodeRecord
     from .running import Limits
-
-__all__ = ["Kept", "in_turn"]
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,6 @@ def _found(
     from rich.console import Console
 
     from .collecting import Collected
-    from .progress import code_progress
     from .words import exit_code, stopped_told
 
     heard, stopped, said, code = Collected(asked), "", "", None
@@ -174,7 +174,7 @@ def _say(text: str) -> None:
 
 
 def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file: Path) -> None:
-    from ..output import write_json
+    from ..options import write_json
     from .records import codes_record
 
     try:
@@ -182,3 +182,31 @@ def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file
     except OSError as error:
         told = f"wanted to write {file}, and could not ({error.strerror or error})"
         raise UsageError(f"{told}; what was found is above; choose another file") from None
+
+
+@contextmanager
+def code_progress(
+    console: Console, target: str
+) -> Iterator[Callable[[Collected, dict[str, Any]], None]]:
+    """A bar while one target is looked at; yields what to tell of each event."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
+        task = bar.add_task(f"{target}: starting", total=None)
+        begun = 0
+
+        def tell(heard: Collected, event: dict[str, Any]) -> None:
+            nonlocal begun
+            if event["event"] != "begins":
+                return
+            leg, law = heard.at
+            begun += bool(law)
+            what = " ".join(filter(None, (leg, law))) or heard.does
+            bar.update(
+                task, total=heard.expected or None, completed=begun - 1 if law else begun,
+                description=f"{target}: {what}",
+            )  # fmt: skip
+
+        yield tell

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from ..records import processor
 from .records import CodeRecord
 
 if TYPE_CHECKING:
     from ..sweeping.store import Key, Store
     from .asked import Asked
-
-__all__ = ["keep", "key_of", "recalled", "sources_loaded"]
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -62,7 +61,7 @@ def key_of(asked: Asked) -> Key:
     told = {
         "asked": asked.text(), "folder": str(Path.cwd()), "path": os.environ.get("PYTHONPATH", ""),
         "attnproof": _own(), "python": sys.version, "prefix": sys.prefix,
-        "installed": _installed(), "processor": _processor(),
+        "installed": _installed(), "processor": f"{platform.machine()} {processor()}",
     }  # fmt: skip
     return Key("code", asked.target, json.dumps(told, sort_keys=True))
 
@@ -149,9 +148,3 @@ def _installed() -> list[str]:
                 if one.name.endswith((".dist-info", ".egg-info", ".pth", ".egg-link")):
                     found.add(f"{one.name} {one.stat().st_mtime_ns}")
     return sorted(found)
-
-
-def _processor() -> str:
-    from ..sweeping.digests import _processor as named
-
-    return f"{platform.machine()} {named()}"

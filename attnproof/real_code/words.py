@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
+from .. import document
 from ..faults import FAULT, internal_errors
 from ..programs.finding import UNLIKE
-from ..verdict_line import Condition, clauses
+from ..verdict_line import clauses
 from .records import (
     CardRecord,
     CodeRecord,
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     from .collecting import Collected
     from .running import Stopped
 
-__all__ = ["SIGNS", "STYLES", "broken_lines", "card_lines", "counted", "declaring", "exit_code",
-           "how", "outcome_told", "part_told", "printed_told", "set_aside", "short", "stopped_told",
-           "witness_lines"]  # fmt: skip
-
-SIGNS = {
-    "proved": "✓", "exact": "✓", "measured": "✓", "broken": "✗", "unchecked": "✗",
-    "undecided": "?", "not asked": "–", "internal error": "!",
-}  # fmt: skip
-STYLES = {"✓": "green", "✗": "magenta", "?": "yellow", "–": "dim", "!": "red"}
+SIGNS = {**document.SIGNS, "measured": "✓"}  # of a law that no encoding card has
 NOT_GIVEN = "no code was given that does this"
 MATRIX = re.compile(r" \([#. ]+\)")  # which token reaches which; the record has it
 LONG = 160  # characters of a value that is shown; the record has all of it
@@ -57,15 +49,6 @@ def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
     if record.unasked:
         return 2
     return int(bool(record.unchecked or record.unfinished or (record.strict and record.undecided)))
-
-
-def short(value: float | str | None) -> str:
-    """A number in two digits.
-
-    >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
-    ('1.2e-07', '', '3', 'non-finite')
-    """
-    return "" if value is None else f"{value:.2g}" if isinstance(value, float) else value
 
 
 def how(law: LawOfCodeRecord) -> str:
@@ -95,7 +78,7 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
     proved: dict[str, list[str]] = {}
     others: list[str] = []
     for law in card.laws:
-        conditions = clauses(Condition(one.text, one.kind) for one in law.assuming)
+        conditions = clauses(law.assuming)
         line = " ".join([law.verdict, ", ".join(conditions)]).strip()
         if law.verdict == "proved":
             proved.setdefault(line, []).append(law.law)
@@ -107,12 +90,10 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
 
 def counted(record: CodeRecord) -> str:
     """How many laws have which verdict."""
-    found = Counter(law.verdict for law in record.laws)
-    words: tuple[LawVerdict, ...] = get_args(LawVerdict)
-    parts = [f"{found[word]} {word}" for word in words if found[word]]
+    parts = document.tally((law.verdict for law in record.laws), get_args(LawVerdict))
     one = len(record.laws) == 1
     lost = f" ({len(record.unfinished)} not reached)" if record.unfinished else ""
-    return f"{len(record.laws)} law{'' if one else 's'}: {', '.join(parts)}{lost}"
+    return f"{len(record.laws)} law{'' if one else 's'}: {parts}{lost}"
 
 
 def outcome_told(record: CodeRecord) -> str:
@@ -268,14 +249,14 @@ def _difference(seen: SeenRecord) -> str:
     known = ", bounded in ball arithmetic" if seen.certified else ""
     far, allowed = seen.difference, seen.allowed
     if isinstance(far, float) and isinstance(allowed, float) and far <= allowed:
-        less = f" to {short(far)}, which rounding explains" if far else ""
+        less = f" to {document.short(far)}, which rounding explains" if far else ""
         return f"they are the same{less}, and should differ{known}"
     if isinstance(seen.here.value, bool) and isinstance(seen.there.value, bool):
         return f"they should be the same{known}"
     if not isinstance(far, float):
         return f"their difference is not a finite number{known}"
-    explained = f", rounding explains {short(allowed)}" if allowed else ", and should not"
-    return f"they differ by {short(far)}{explained}{known}"
+    explained = f", rounding explains {document.short(allowed)}" if allowed else ", and should not"
+    return f"they differ by {document.short(far)}{explained}{known}"
 
 
 def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> str:

@@ -1,17 +1,19 @@
-"""The pages of a table: encodings × laws at a glance, and a page for each encoding."""
+"""The pages of a table: at a glance, a page for each encoding, and as parts of a notebook."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
-from ..card_page import CELL_SIGNS, REQUIREMENT_SIGNS
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ..card_page import because, counted, faults, reasons
 from ..card_records import (
     CellRecord,
     CellVerdict,
@@ -20,15 +22,15 @@ from ..card_records import (
     RequirementRecord,
     TableRecord,
 )
+from ..document import SIGNS
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.claims import width
 from ..verdict_line import clauses
-from . import view
+from .formula import formula_html
+from .page import environment, rendered, written
 from .plots import Plot, plots
-from .templating import environment, rendered, written
-
-__all__ = ["Cell", "Page", "file_name", "render_encodings", "write_encodings"]
+from .words import linked, paragraphs, prose
 
 VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
@@ -233,7 +235,6 @@ def render_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]]) ->
         pages=pages,
         tally_of=tally,
         in_words=in_words,
-        signs={**view.SIGNS, **CELL_SIGNS, **REQUIREMENT_SIGNS},
         columns=_by("group", table.laws),
         rows=[
             (acts, [page for page in pages if page.encoding in encodings])
@@ -266,3 +267,41 @@ def write_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]], fol
     Raises :class:`~attnproof.report.ReportError` when the folder cannot be made or written to.
     """
     return written(render_encodings(table, kinds), folder)
+
+
+def card_html(record: TableRecord) -> str:
+    """The card of one encoding."""
+    laws = {law.id: law for law in record.laws}
+    groups = [
+        (group, [(laws[cell.law], cell) for cell in cells])
+        for group, cells in groupby(record.cells, lambda cell: laws[cell.law].group)
+    ]
+    return _rendered("card", record, groups=groups)
+
+
+def table_html(record: TableRecord) -> str:
+    """Encodings × laws, as signs that say why when they are pointed at."""
+    cells = {(cell.encoding, cell.law): cell for cell in record.cells}
+    return _rendered("table", record, cells=cells)
+
+
+def _rendered(part: str, record: TableRecord, **more: object) -> str:
+    environment = Environment(
+        loader=PackageLoader("attnproof.report"),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(
+        display=lambda latex: formula_html(latex, display=True),
+        math=formula_html, prose=prose, paragraphs=paragraphs, linked=linked,
+    )  # fmt: skip
+    module: Any = environment.get_template("notebook.html.j2").make_module({
+        "signs": SIGNS, "reasons": _reasons, "counted": counted, "faults": faults,
+        "because": because,
+        **more,
+    })  # fmt: skip
+    macro: Callable[[TableRecord], str] = getattr(module, part)
+    return str(macro(record))
+
+
+def _reasons(cell: CellRecord) -> list[str]:
+    return list(reasons(cell))

@@ -16,8 +16,6 @@ from base64 import b64encode
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["FACES", "MATH", "MissingAsset", "asset", "face_css", "italic", "subset", "wanted"]
-
 MATH = "stix-two-math.woff2"
 
 # family, style, weight, file

@@ -10,8 +10,6 @@ from xml.etree import ElementTree as ET
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
-__all__ = ["BadFormula", "formula_html", "mathml"]
-
 _SPACE = "http://www.w3.org/1998/Math/MathML"
 _TAGS = frozenset((
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow",

@@ -11,10 +11,7 @@ from markupsafe import Markup
 
 from ..encoding import Encoding
 from . import drawing
-from .rounding import rounding
-from .sampled import SEED, at, content, reach, scores
-
-__all__ = ["Plot", "plots"]
+from .rounding import SEED, at, content, reach, rounding, scores
 
 SPAN = 64  # positions in a heat map, and offsets to either side
 TOLD = 8  # every eighth row and column of a heat map is told as numbers

@@ -16,11 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = [
-    "FORMATS", "Brain", "Half", "Rounded", "Single", "WideAngles", "brain", "encoding_in",
-    "wide_kind",
-]  # fmt: skip
-
 Numbers = np.ndarray[Any, np.dtype[Any]]
 WIDE_KINDS = ("angle", "position", "frequency")
 STORED = ("cos", "sin", "matmul")  # operations whose results are data

@@ -10,37 +10,15 @@ from typing import get_args
 
 from markupsafe import Markup, escape
 
-from .. import terminal
+from ..document import short
+from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verdict
 from ..evidence_words import exact_lines
-from ..records import (
-    ControlRecord,
-    GivenRecord,
-    LinkRecord,
-    MeasuredEvidence,
-    MeetingRecord,
-    Number,
-    ProvedEvidence,
-    Results,
-    TheoremRecord,
-    UseRecord,
-    Verdict,
-)  # fmt: skip
+from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.claims import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek
-
-__all__ = [
-    "SIGNS", "Derivation", "Measured", "Part", "assumptions", "axis_latex", "counts", "derivations",
-    "given_html", "limits", "measured", "number", "readings", "scientific", "sizes_html",
-    "statuses", "steps", "subjects", "tally",
-]  # fmt: skip
-
-SIGNS = {
-    **terminal.SIGNS, "held": "✓", "violated": "✗", "non-finite": "!", "skipped": "–",
-    "measured": "≈",
-}  # fmt: skip
 
 Statement = TheoremRecord | ControlRecord
 
@@ -176,14 +154,9 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     return Markup("; ").join(part for part in parts if part)
 
 
-def number(value: Number | None) -> str:
-    """A number with two digits; a word where there is none."""
-    return "not measured" if value is None else value if isinstance(value, str) else f"{value:.2g}"
-
-
 def scientific(value: Number | None) -> Markup:
     """A number as a person writes it: 7.5 × 10⁻⁷."""
-    text = number(value)
+    text = short(value, "not measured")
     found = re.fullmatch(r"(.*)e([+-])0*(\d+)", text)
     if found is None:
         return escape(text)

@@ -14,13 +14,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..records import processor
+
 if TYPE_CHECKING:
     from ..symbolic.statement import Statement
-
-__all__ = [
-    "Stamp", "calibration", "device_name", "digest_of", "source_digest", "sources", "stamps",
-    "statement_digest", "versions",
-]  # fmt: skip
 
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
@@ -143,17 +140,7 @@ def device_name(device: str) -> str:
         import torch
 
         return f"cuda:{where.index or 0}, {torch.cuda.get_device_name(where)}"
-    return f"{where}, {_processor()}"
-
-
-def _processor() -> str:
-    """The processor's model: kernels are chosen by it, and round differently."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    return f"{where}, {processor()}"
 
 
 def statement_digest(statement: Statement) -> str:

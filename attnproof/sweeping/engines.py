@@ -16,13 +16,10 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
 
-from .cells import Batch
 from .limits import LAST, given_up
 from .records import CellRecord, CellStatus
 from .store import Key
-from .work import Terms, record_of, work
-
-__all__ = ["Engine", "EngineName", "Found", "found_in"]
+from .work import Batch, Terms, record_of, work
 
 EngineName = Literal["loky", "threading", "ray"]
 Found = tuple[Key, CellRecord, str]

@@ -22,16 +22,12 @@ from .digests import (
     statement_digest,
     versions,
 )
-from .memory import spent_memory
+from .limits import spent_memory
 from .store import Key, Store, StoreError
 
 if TYPE_CHECKING:
     from ..catalogue import Entry
     from ..checking import Options
-
-__all__ = [
-    "Code", "Kept", "Writer", "attached", "code", "demonstration_keys", "opened", "theorem_key",
-]  # fmt: skip
 
 R = TypeVar("R", TheoremRecord, DemonstrationRecord)
 

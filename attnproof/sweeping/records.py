@@ -1,19 +1,24 @@
-"""The record of a sweep: every cell, what was found in it, and how it ended."""
+"""The record of a sweep, every cell and how it ended; and what the terminal shows of it."""
 
 from __future__ import annotations
 
-import json
-from typing import Final, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from textwrap import shorten
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
+from ..document import bar, headed, short, tally
 from ..evidence import MeasuredEvidence, Number, Record
 from ..records import Machine
 
-__all__ = [
-    "BAD", "LOST", "CellRecord", "CellStatus", "SweepRecord", "UnusableRecord", "holds",
-    "sweep_schema_text",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
 
 SWEEP_SCHEMA_VERSION: Final = 2
 
@@ -109,8 +114,90 @@ def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -
     )
 
 
-def sweep_schema_text() -> str:
-    """The JSON schema of :class:`SweepRecord`, as it is stored in ``sweep_schema.json``."""
-    schema = SweepRecord.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+LINE, LINES = 300, 20
+
+
+def sweep_table(record: SweepRecord, console: Console) -> None:
+    """The table, what speaks against it or was lost, and one line that sums up."""
+    from rich.text import Text
+
+    shown = headed()
+    shown.add_column("statement", overflow="ellipsis", no_wrap=True, ratio=1)
+    shown.add_column("dtype", no_wrap=True)
+    for name in ("held", "violated", "skipped", "lost"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("worst", justify="right", no_wrap=True)
+    shown.add_column("in", overflow="ellipsis", no_wrap=True, ratio=1)
+    for (name, dtype), cells in _grouped(record.cells):
+        worst = max(cells, key=_ratio)
+        told = short(worst.ratio, "–")
+        spoke = ", ".join(filter(None, (worst.design, worst.policy, worst.implementation)))
+        counts = [
+            sum(c.status == "held" for c in cells), sum(c.status in BAD for c in cells),
+            sum(c.status == "skipped" for c in cells), sum(c.status in LOST for c in cells),
+        ]  # fmt: skip
+        spoke = "" if worst.ratio is None else spoke
+        shown.add_row(name, dtype, *map(str, counts), told, spoke)
+    if record.cells:
+        console.print(shown)
+        console.print(Text("worst: the largest error over its bound, or |z| over its limit", "dim"))
+    lines = list(_against(record))
+    for line in lines[:LINES]:
+        console.print(Text(shorten(line, LINE, placeholder=" …"), "red"), soft_wrap=True)
+    if len(lines) > LINES:
+        console.print(Text(f"! and {len(lines) - LINES} more; --json has all of them", "red"))
+    console.print(Text(sweep_summary(record), "bold"), soft_wrap=True)
+
+
+def _grouped(cells: Sequence[CellRecord]) -> Iterator[tuple[tuple[str, str], list[CellRecord]]]:
+    places: dict[tuple[str, str], list[CellRecord]] = {}
+    for cell in cells:
+        places.setdefault((cell.theorem + "#control" * cell.control, cell.dtype), []).append(cell)
+    for _, rows in groupby(places.items(), lambda item: item[0][0]):
+        yield from rows
+
+
+def _ratio(cell: CellRecord) -> float:
+    if cell.ratio is None:
+        return -1.0
+    return float("inf") if cell.ratio == "non-finite" else cell.ratio
+
+
+def _against(record: SweepRecord) -> Iterator[str]:
+    for statement in record.unusable:
+        mark = "!" if statement.broken else "–"
+        yield f"{mark} {statement.theorem}{'#control' * statement.control}: {statement.why}"
+    for c in record.cells:
+        if c.status in LOST or (c.status in BAD and holds(record.expected, c)):
+            where = f"{c.implementation}, {c.dtype}, {c.design}, seed {c.seed}, {c.device}"
+            told = c.reason or f"{c.policy} bound, {short(c.ratio)} times"
+            yield f"! {c.theorem}{'#control' * c.control}, {where}: {c.status}: {told}"
+
+
+def sweep_summary(record: SweepRecord) -> str:
+    """One line: how many cells, how they ended, and how many came from the store."""
+    counted = [cell.status for cell in record.cells]
+    told = tally(counted, sorted(set(counted))) or "none"
+    times = sorted(cell.stored for cell in record.cells if cell.stored is not None)
+    line = f"{len(counted)} cell{'s' * (len(counted) != 1)}: {told}. {record.seconds:.1f} s"
+    if record.unfinished:
+        line += f"; interrupted, {record.unfinished} not reached"
+    if not times:
+        return line
+    first, last = (f"{time.astimezone():%Y-%m-%d %H:%M}" for time in (times[0], times[-1]))
+    when = first if first == last else f"from {first} to {last}"
+    found = f"{len(times)} of {len(counted)} found in the store, measured {when}"
+    return f"{line}\n{found}; --fresh measures anew"
+
+
+@contextmanager
+def sweep_progress(console: Console, total: int) -> Iterator[Callable[[CellRecord], None]]:
+    """A bar while a sweep lasts; yields what to tell of each cell."""
+    with bar(console) as shown:
+        task = shown.add_task("", total=total)
+
+        def tell(cell: CellRecord) -> None:
+            told = f"{cell.theorem}, {cell.dtype}, {cell.design}"
+            shown.update(task, advance=1, description=told)
+
+        yield tell

@@ -18,8 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-__all__ = ["Foreign", "Key", "Store", "StoreError", "Stored", "default_place"]
-
 APPLICATION = int.from_bytes(b"attn", "big")
 VERSION = 1
 WAIT = 60.0  # seconds for another writer to end its transaction

@@ -16,19 +16,16 @@ from .. import __version__
 from ..catalogue import Entry
 from ..faults import broken_by
 from ..judgement import opposite
-from ..machine import machine
-from .cells import Cell, Claimed, Grid, batches, cells_of
+from ..records import Machine
 from .digests import statement_digest
 from .engines import Engine, found_in
 from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
 from .store import Key, Store, StoreError
-from .work import Measure, Terms, cell_key, surroundings
+from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of, surroundings
 
 if TYPE_CHECKING:
     from ..records import Expected
     from ..symbolic.statement import Statement
-
-__all__ = ["Asked", "Plan", "planned", "sweep"]
 
 Tell = Callable[[CellRecord], None]
 
@@ -151,7 +148,7 @@ def sweep(
     broken = any(statement.broken for statement in plan.unusable)
     return SweepRecord(
         attnproof=__version__, created=datetime.now(UTC), seconds=perf_counter() - started,
-        machine=machine(numeric=True), engine=engine.name, jobs=engine.jobs, limit=asked.limit,
+        machine=Machine.here(), engine=engine.name, jobs=engine.jobs, limit=asked.limit,
         memory=asked.memory, expected=plan.expected, cells=cells, unusable=tuple(plan.unusable),
         unfinished=unfinished,
         ok=not unfinished and not broken and not any(map(_against(plan), cells)),

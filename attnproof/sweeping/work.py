@@ -1,4 +1,9 @@
-"""What a worker does: it measures the cells of a batch, and leaves each in the store."""
+"""The cells of a sweep, and what a worker does: it measures those of a batch, and stores each.
+
+Cells that differ only in implementation and dtype share draws and exact values: they form a
+group, which one worker measures.  A batch is some groups of one statement, so that a worker
+builds the statement once.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +11,114 @@ import gc
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, product
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from .. import translate
 from ..catalogue import Source
+from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .cells import Batch, Cell, Claimed
 from .digests import calibration, device_name, statement_digest, versions
 from .kept import attached, code
-from .limits import OutOfTime, limited_time
-from .memory import limited_memory, spent_memory
+from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
-from .shared import Shared
 from .store import Key, StoreError
 
 if TYPE_CHECKING:
     from ..numeric.measurement import Measurement
+    from ..numeric.measuring import Measuring
+    from ..numeric.scale import Scale
+    from ..symbolic.claim import Claim
     from ..symbolic.statement import Statement, Theorem
 
-__all__ = ["Measure", "Terms", "cell_key", "record_of", "surroundings", "work"]
+
+PARTS = 8
+"""Batches for each worker: fewer, and the last worker is waited for."""
+LARGEST = 64
+"""Cells in a batch: what is done again, at most, where a worker of another machine dies."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A statement of a sweep: the file it stands in, and which of its two it is."""
+
+    source: Source
+    control: bool
+    expected: str
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """The theorem's id, with ``#control`` for its negative control."""
+        return self.source.id + "#control" * self.control
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One statement in one implementation, dtype, size, design, seed and device."""
+
+    claimed: Claimed
+    scale: str
+    tokens: int | None
+    design: str
+    seed: int
+    device: str
+    implementation: str
+    dtype: str
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What cells have in common that share draws and exact values."""
+        return self.claimed, self.scale, self.tokens, self.design, self.seed, self.device
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Everything that a statement is measured in, but the implementations, which depend on it."""
+
+    dtypes: tuple[str, ...]
+    scales: tuple[str, ...] = ("small",)
+    tokens: tuple[int | None, ...] = (None,)
+    designs: tuple[str, ...] = ("normal",)
+    seeds: tuple[int, ...] = (0,)
+    devices: tuple[str, ...] = ("cpu",)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Cells of one statement, with the keys they are kept under, group by group."""
+
+    claimed: Claimed
+    cells: tuple[tuple[Cell, Key], ...]
+
+
+def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> Iterator[Cell]:
+    """The cells of a statement, those of one group together."""
+    sizes = product(grid.scales, grid.tokens, grid.designs, grid.seeds, grid.devices)
+    for scale, tokens, design, seed, device in sizes:
+        for dtype, implementation in product(grid.dtypes, implementations):
+            yield Cell(claimed, scale, tokens, design, seed, device, implementation, dtype)
+
+
+def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
+    """The cells in batches of whole groups, enough of them for every worker."""
+    wanted = min(LARGEST, max(1, ceil(len(cells) / (jobs * PARTS))))
+    found: list[Batch] = []
+    for claimed, own in groupby(cells, lambda pair: pair[0].claimed):
+        waiting: list[tuple[Cell, Key]] = []
+        for _, group in groupby(own, lambda pair: pair[0].group):
+            waiting += group
+            if len(waiting) >= wanted:
+                found.append(Batch(claimed, tuple(waiting)))
+                waiting = []
+        if waiting:
+            found.append(Batch(claimed, tuple(waiting)))
+    return found
+
 
 Measure = Callable[["Statement", Cell], Sequence["Measurement"]]
 ORDER = ("violated", "non-finite", "held", "skipped")
@@ -174,7 +263,7 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
     ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
     return record_of(
         cell, terms.surroundings, status, why if status == "skipped" else "", seconds=seconds,
-        measured=translate.measured(found), policy=policy, says=says,
+        measured=tuple(map(MeasuredEvidence.of, found)), policy=policy, says=says,
         ratio="non-finite" if ratio is not None and not math.isfinite(ratio) else ratio,
     )  # fmt: skip
 
@@ -201,3 +290,60 @@ def record_of(
         "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
         "device": str(around[cell.device]["device"]), "status": status, "reason": reason, **told,
     })  # fmt: skip
+
+
+FEWER = (1.0, 5 / 8, 5 / 16, 3 / 16)
+"""What further axes of tokens have of the tokens asked for, about as in the scales."""
+
+
+@dataclass
+class Shared:
+    """Measures the cells of one group, each as ``measure`` would by itself.
+
+    Parts and tasks are kept: inputs are drawn once, and the exact value of a side is computed
+    once for each dtype, whatever implementation is compared with it.
+    """
+
+    kept: tuple[list[tuple[str, Claim, Statement]], Measuring] | None = None
+
+    def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
+        """One cell.  Raises ``ReadingError`` if a reading failed."""
+        from ..numeric.check import ReadingError
+        from ..numeric.devices import dtype_named
+        from ..numeric.implementations import named
+        from ..numeric.parts import definitions_of, parts_of
+
+        if self.kept is None:
+            self.kept = list(parts_of(statement)), _measuring(cell)
+        parts, measuring = self.kept
+        measuring.results, measuring.failed = [], []
+        (one,) = named([cell.implementation], measuring.device)
+        for says, claim, part in parts:
+            if not one.replaced or one.serves(definitions_of(claim.at_witness())):
+                measuring.claim(part, says, [one], [dtype_named(cell.dtype)])
+        if measuring.failed:
+            says, cause = measuring.failed[0]
+            told = f"{says or 'the claim'}: {cause!r}"
+            raise ReadingError(told, measuring.results) from cause
+        return measuring.results
+
+
+def _measuring(cell: Cell) -> Measuring:
+    from ..numeric.designs import designs_named
+    from ..numeric.devices import chosen
+    from ..numeric.measuring import Measuring
+
+    scale, where = scaled(cell.scale, cell.tokens), chosen(cell.device)
+    designs = designs_named([cell.design])
+    return Measuring(scale, where, cell.seed, cell.claimed.expected, None, designs, True)
+
+
+def scaled(name: str, tokens: int | None) -> Scale:
+    """A scale, with so many tokens where they are asked for."""
+    from ..numeric.scale import scale_named
+
+    scale = scale_named(name)
+    if tokens is None:
+        return scale
+    lengths = tuple(max(2, int(tokens * part)) for part in FEWER)
+    return replace(scale, lengths=scale.lengths | {"tokens": lengths})

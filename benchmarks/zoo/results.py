@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from attnproof import __version__
-from attnproof.machine import machine
 from attnproof.real_code.records import CodeRecord, LawVerdict
+from attnproof.records import Machine
 
 __all__ = ["VERDICTS", "Row", "head", "read", "row", "write"]
 
@@ -59,7 +59,7 @@ def _traced(record: CodeRecord) -> Row:
 
 def head(library: str, packages: Iterable[str], command: str) -> Row:
     """Versions, day and machine."""
-    where = machine(numeric=True)
+    where = Machine.here()
     named = dict.fromkeys([*packages, "torch"])
     return {
         "library": library, "command": command, "made": datetime.now(UTC).date().isoformat(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
@@ -13,7 +12,7 @@ from .depth import Depth
 
 __all__ = [
     "FORMAT", "Calibration", "Constants", "FunctionRecord", "KernelConstants", "KernelRecord",
-    "OrderRecord", "calibration_schema_text",
+    "OrderRecord",
 ]  # fmt: skip
 
 FORMAT: Final = 1
@@ -122,10 +121,3 @@ class Calibration(Record):
     def label(self) -> str:
         """Its name in a record of evidence."""
         return f"{self.backend.label} of {self.created:%Y-%m-%d}"
-
-
-def calibration_schema_text() -> str:
-    """The JSON schema of :class:`Calibration`, as ``calibration_schema.json`` holds it."""
-    schema = Calibration.model_json_schema(mode="serialization")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding, real
-from attnproof.cells import decided
+from attnproof.cells import FORM, SHOWN, decided, measured
 from attnproof.encoding_law import EncodingLaw, law
 from attnproof.encodings.learned_table import LearnedTable
 from attnproof.encodings.matrix_powers import MatrixPowers
@@ -22,7 +22,6 @@ from attnproof.evidence import MeasuredEvidence
 from attnproof.laws.attention import acts_on_scores, independent_of_length, translation
 from attnproof.laws.positions import bounded
 from attnproof.laws.scores import even, relative
-from attnproof.measuring import FORM, WITNESS, measured
 from attnproof.symbolic.claim import Claim, equal
 
 
@@ -79,7 +78,7 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
 
 
 @pytest.mark.parametrize(("law", "verdict", "why"), [
-    (even, "refuted", WITNESS), (bounded, "proved", FORM), (acts_on_scores, "proved", WITNESS),
+    (even, "refuted", SHOWN), (bounded, "proved", FORM), (acts_on_scores, "proved", SHOWN),
 ])  # fmt: skip
 def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, why: str) -> None:
     cell = decided(Rope, law)

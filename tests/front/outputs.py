@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -22,6 +24,18 @@ def shown(card: Card, width: int) -> str:
     out = StringIO()
     Console(file=out, width=width, color_system=None).print(card)
     return out.getvalue()
+
+
+def conforms(record: str, *flags: str) -> None:
+    """A record as JSON is what the schema says that ``attnproof schema`` prints."""
+    from jsonschema import Draft202012Validator
+
+    with redirect_stdout(StringIO()) as told:
+        assert main(["schema", *flags]) == 0
+    schema = json.loads(told.getvalue())
+    Draft202012Validator.check_schema(schema)
+    found = Draft202012Validator(schema).iter_errors(json.loads(record))
+    assert not [error.message[:200] for error in found]
 
 
 def refused(output: Output, *arguments: str) -> str:

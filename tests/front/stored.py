@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
 from attnproof.records import Results
-from attnproof.runner import Options, run
+from attnproof.runner import run
 from attnproof.sweeping.kept import Kept, opened
 
 WriteTheorem = Callable[..., Path]

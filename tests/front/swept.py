@@ -7,9 +7,9 @@ from typing import Any
 
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.measurement import Measurement
-from attnproof.sweeping.cells import Cell, Grid
 from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.sweep import Asked, Plan, planned
+from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
 
 SOFTMAX = "softmax-commutes-with-permutations"

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from attnproof import testing
 from attnproof.programs.declared import DeclaredRotary
-from attnproof.real_code.given import as_written, target_of
-from attnproof.real_code.listening import AT_WORK, Run
+from attnproof.real_code.asked import AT_WORK, Run
+from attnproof.real_code.asserting import as_written, target_of
 from attnproof.testing import (
     CodeBreaksLaw,
     assert_attention,

@@ -16,7 +16,7 @@ from attnproof.cards import Card
 from attnproof.encodings.alibi import Alibi
 from attnproof.evidence import MeasuredEvidence
 from attnproof.registry import load_file
-from attnproof.report.notebook import card_html
+from attnproof.report.encodings import card_html
 from attnproof.usage import UsageError
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
 from tests.front.outputs import balanced, shown
@@ -62,7 +62,7 @@ def test_code_that_raises_leaves_its_cells_undecided_and_says_where(tmp_path: Pa
     text = " ".join(str(card).split())
     assert f"! nearer, {', '.join(LAWS)}: raised {told}" in text  # once, and for all of them
     assert text.count(told) == len(card.encoding.formulas) + 1
-    assert "told below" not in text
+    assert "see below" not in text
     every = attnproof.card(write(tmp_path, RAISES))
     raised = [cell for cell in every.cells if cell.error]
     assert f"! nearer, {len(raised)} laws: raised {told}" in " ".join(str(every).split())
@@ -206,7 +206,7 @@ def test_the_base_class_has_a_card_too() -> None:
 def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import attnproof.measuring as numbers
+    import attnproof.cells as numbers
 
     held = MeasuredEvidence(
         says="", implementation="torch", device="cpu", dtype="float32", sizes={}, seed=0,

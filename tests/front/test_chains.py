@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from attnproof import translate
-from attnproof.records import Evidence, LinkRecord, ProvedEvidence
+from attnproof.evidence import Evidence, ProvedEvidence
+from attnproof.records import LinkRecord
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, Law, at_least, chain, differ, equal, for_all, iterate

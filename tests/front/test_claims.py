@@ -11,9 +11,10 @@ import pytest
 
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options, check
 from attnproof.ledger import load_ledger
 from attnproof.records import ClaimRecord, Results
-from attnproof.runner import Options, run
+from attnproof.runner import run
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
@@ -260,7 +261,7 @@ def test_each_theorem_is_decided_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     asked: list[str] = []
-    real = runner.check
+    real = check
 
     def count(theorem: Any, source: Any, options: Any) -> Any:
         asked.append(source.id)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.claim_page import claim_page
 from attnproof.ledger import Ledger, load_ledger
+from attnproof.page import claim_page
 from attnproof.records import Results
 
 

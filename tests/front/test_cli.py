@@ -13,8 +13,10 @@ import pytest
 
 from attnproof import __version__
 from attnproof.catalogue import load_catalogue
-from attnproof.cli import Dtype, main
-from attnproof.records import Results, schema_text
+from attnproof.cli import main
+from attnproof.evidence import schema_text
+from attnproof.options import Dtype
+from attnproof.records import Results
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
@@ -43,7 +45,7 @@ def test_version_and_help(capsys: Output) -> None:
 
 def test_the_schema_is_printed(capsys: Output) -> None:
     assert main(["schema"]) == 0
-    assert capsys.readouterr().out == schema_text()
+    assert capsys.readouterr().out == schema_text(Results)
 
 
 def test_list_names_every_theorem_by_subject(capsys: Output, write_theorem: WriteTheorem) -> None:

@@ -23,9 +23,9 @@ from attnproof.real_code.records import (
     CardLawRecord,
     CardRecord,
     CodesRecord,
-    ConditionRecord,
 )  # fmt: skip
 from attnproof.real_code.words import card_lines
+from attnproof.verdict_line import Condition
 from tests.front.planted import planted
 
 
@@ -180,7 +180,7 @@ def test_a_fault_of_ours_in_one_law_is_told_as_ours_and_loses_no_other(
 def test_what_is_refuted_by_a_proof_has_its_conditions_in_its_line() -> None:
     law = CardLawRecord(
         law="acts-on-scores", verdict="refuted", why="its contrary is proved", seconds=0.0, says="",
-        assuming=(ConditionRecord(text="D = 8", kind="for"),),
+        assuming=(Condition(text="D = 8", kind="for"),),
     )  # fmt: skip
     (_, line) = card_lines(CardRecord(why="", laws=(law,)))
     assert line == "  refuted for D = 8: acts-on-scores: its contrary is proved"

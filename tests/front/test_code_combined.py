@@ -13,7 +13,7 @@ from attnproof.programs.finding import UNLIKE
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
-from attnproof.real_code.combining import combined
+from attnproof.real_code.collecting import combined
 from attnproof.real_code.records import FindingRecord
 from attnproof.real_code.words import how
 from attnproof.theorems.laws import LAWS as CODE_LAWS
@@ -27,7 +27,7 @@ def found(leg: str, verdict: str, dtype: str = "float32", **more: object) -> Fin
         "bound": None, "witness": None, "seed": 0, "dtype": dtype, "device": "cpu", "sizes": {},
         "assuming": (), "seconds": 0.0,
     }  # fmt: skip
-    return FindingRecord.model_validate({**told, **more})
+    return FindingRecord.read({**told, **more})
 
 
 def why(*findings: FindingRecord) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attnproof.cli import main
 from attnproof.real_code.asked import Asked
-from attnproof.real_code.given import settings_of
+from attnproof.real_code.asserting import settings_of
 from attnproof.real_code.records import CodesRecord
 from attnproof.testing import check_equivariant
 

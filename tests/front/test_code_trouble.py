@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
-from attnproof.real_code.printing import counting
 from attnproof.real_code.records import CodesRecord
+from attnproof.real_code.running import counting
 from tests.front.code_files import CODE, write_code
 
 ALWAYS = CODE.replace('"LATE" in os.environ', "True").replace('print("the file is read")', "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from attnproof.evidence import ExactEvidence
 from attnproof.evidence_words import exact_lines
 from attnproof.judgement import against
 from attnproof.numeric.residues.exact import ExactCheck
-from attnproof.records import ExactEvidence
-from attnproof.translate import exact
 
 
 def found(status: Any = "held", says: str = "", **changed: Any) -> ExactEvidence:
@@ -27,7 +26,7 @@ def test_a_check_becomes_evidence() -> None:
     check = ExactCheck(
         "the rows", "held", (11, 23), {"n": 4}, 3, 12, 1, Fraction(2, 11), "V is random", (), 0.1
     )
-    (record,) = exact([check])
+    record = ExactEvidence.of(check)
     assert (record.status, record.primes, record.compared, record.undefined) == (
         "held", (11, 23), 12, 1,
     )  # fmt: skip

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
 from attnproof.cli import main
+from attnproof.evidence import IllTypedEvidence
 from attnproof.judgement import against, opposite
-from attnproof.records import BrokenFile, IllTypedEvidence, Results, TheoremRecord
-from attnproof.runner import Options, run
+from attnproof.records import BrokenFile, Results, TheoremRecord
+from attnproof.runner import run
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers

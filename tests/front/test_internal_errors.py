@@ -13,9 +13,11 @@ import pytest
 from attnproof import runner
 from attnproof.card_records import TableRecord
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
 from attnproof.cli import main
+from attnproof.evidence import InternalErrorEvidence
 from attnproof.faults import exit_code, internal_errors
-from attnproof.records import InternalErrorEvidence, Results, TheoremRecord
+from attnproof.records import Results, TheoremRecord
 from attnproof.symbolic.faults import REPORT
 from tests.front.encoding_files import write
 from tests.front.outputs import Output
@@ -54,7 +56,7 @@ def test_numbers_that_fail_leave_the_proof_and_the_exit_code_is_2(
 ) -> None:
     path = write_theorem("addition_commutes")
     monkeypatch.setattr("attnproof.numeric.check.measure", planted("numeric/check.py"))
-    results = runner.run(load_catalogue([path]).select(["mine"]), runner.Options(numeric=True))
+    results = runner.run(load_catalogue([path]).select(["mine"]), Options(numeric=True))
     (theorem,) = results.theorems
     assert theorem.verdict == "proved"
     assert not theorem.ok
@@ -152,7 +154,8 @@ def test_a_way_at_scale_that_fails_keeps_the_ways_before_it(
 def test_what_no_command_heard_of_ends_in_2_with_its_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("attnproof.listing.list_catalogue", planted("attnproof/listing.py"))
+    home = "attnproof.theorem_commands"
+    monkeypatch.setattr(f"{home}.list_catalogue", planted("attnproof/theorem_commands.py"))
     assert main(["list"]) == 2
     err = capsys.readouterr().err
     assert "Traceback" in err
@@ -163,7 +166,7 @@ def test_a_record_without_a_traceback_has_no_internal_error(
     write_theorem: WriteTheorem,
 ) -> None:
     path = write_theorem("addition_commutes")
-    results = runner.run(load_catalogue([path]).select(["mine"]), runner.Options(numeric=False))
+    results = runner.run(load_catalogue([path]).select(["mine"]), Options(numeric=False))
     assert isinstance(results.theorems[0], TheoremRecord)
     assert list(internal_errors(results)) == []
     assert exit_code([results], 0) == 0

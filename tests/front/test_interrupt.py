@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.interrupt import held_back
+from attnproof.usage import held_back
 
 WriteTheorem = Callable[..., Path]
 # Sleeps while its statement is built, and says that it does.

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from attnproof.evidence import DerivedEvidence, MeasuredEvidence, Status, UndecidedEvidence, Verdict
 from attnproof.judgement import against, opposite
-from attnproof.records import (
-    DerivedEvidence,
-    Expected,
-    MeasuredEvidence,
-    Status,
-    UndecidedEvidence,
-    Verdict,
-)
+from attnproof.records import Expected
 
 
 def measured(

@@ -10,7 +10,7 @@ import pytest
 
 import attnproof
 from attnproof.cli import main
-from attnproof.new_encoding import new_encoding
+from attnproof.encoding_commands import new_encoding
 from attnproof.registry import load_file
 from tests.front.outputs import refused
 

@@ -7,20 +7,18 @@ from types import SimpleNamespace
 from attnproof.evidence import MeasuredEvidence
 from attnproof.evidence_words import nearest, not_applied, number_lines, policy_lines
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.report.templating import environment
-from attnproof.translate import measured
+from attnproof.report.page import environment
 
 
 def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredEvidence:
-    (found,) = measured([
+    return MeasuredEvidence.of(
         Measurement(
             says="", implementation="eager", device="cpu", dtype="bfloat16", sizes={"n": 4},
             seed=0, sampled="every entry", error=0.1, tolerance=1.0, worst=(0,), seconds=0.1,
             status=status, reason=reason, profile="each operation rounded", design="peaked",
             designs=("normal", "peaked"), judged=judged,
         )
-    ])  # fmt: skip
-    return found
+    )  # fmt: skip
 
 
 CERTAIN = Judged("deterministic", "held", 0.1, "entry (0,)")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from attnproof import study_commands
 from attnproof.cli import main
+from attnproof.document import markdown
 from attnproof.numeric.rotary_precision import survey as surveying
 from attnproof.numeric.rotary_precision.scores import Errors, errors
-from attnproof.precision_records import PrecisionRecord
-from attnproof.precision_tables import markdown, sheets
+from attnproof.precision import PrecisionRecord, document, sheets
 
 QUICK = ("float32", "bfloat16", "float16 throughout")
 
@@ -24,27 +26,38 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(tmp_path: Path) -> tuple[int, PrecisionRecord, str]:
-    json, document = tmp_path / "precision.json", tmp_path / "precision.md"
-    code = main(["precision", "--json", str(json), "--markdown", str(document)])
-    record = PrecisionRecord.model_validate_json(json.read_text(encoding="utf-8"))
-    return code, record, document.read_text(encoding="utf-8")
+    file, written = tmp_path / "precision.json", tmp_path / "precision.md"
+    kept: list[PrecisionRecord] = []
+    own = study_commands._surveyed
+
+    def seen(device: str, seed: int) -> PrecisionRecord:
+        kept.append(own(device, seed))
+        return kept[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study_commands, "_surveyed", seen)
+        code = main(["precision", "--json", str(file), "--markdown", str(written)])
+    (record,) = kept
+    told = json.loads(file.read_text(encoding="utf-8"))
+    assert "non-finite" in {one["rms"] for one in told["errors"]}
+    assert len(told["breaks"]) == len(record.breaks)
+    return code, record, written.read_text(encoding="utf-8")
 
 
 def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, record, document = run(tmp_path)
+    code, record, written = run(tmp_path)
     told = capsys.readouterr().out
     assert code == 0
     assert record.violations == 0
     assert {one.form for one in record.errors} >= set(QUICK)
-    assert "non-finite" in {one.rms for one in record.errors}
     for sheet in sheets(record):
         assert sheet.title in told
-        assert f"## {sheet.title}" in document
-        assert all(len(row) == len(sheet.head) for row in sheet.rows)
-    assert "| bfloat16 | 257 | none |" in document
-    assert "base 10001 (float32): pair" in document
-    assert f"torch {record.machine.torch}" in document
-    assert markdown(record) == document
+        assert f"## {sheet.title}" in written
+        assert all(len(row) == len(sheet.columns) for row in sheet.rows)
+    assert "| bfloat16 | 257 | none |" in written
+    assert "base 10001 (float32): pair" in written
+    assert f"torch {record.machine.torch}" in written
+    assert markdown(document(record)) == written
 
 
 def test_an_error_above_its_bound_is_an_exit_code(
@@ -54,10 +67,10 @@ def test_an_error_above_its_bound_is_an_exit_code(
         return replace(errors(*given), violations=1)
 
     monkeypatch.setattr(surveying, "errors", wrong)
-    code, record, document = run(tmp_path)
+    code, record, written = run(tmp_path)
     assert code == 1
     assert record.violations == len(record.errors)
-    assert f"| {record.violations} |" in document
+    assert f"| {record.violations} |" in written
 
 
 def test_a_device_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

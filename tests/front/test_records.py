@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
+from attnproof.evidence import MeasuredEvidence, schema_text
 from attnproof.numeric.measurement import Measurement
-from attnproof.records import MeasuredEvidence, Results, SizeRecord, schema_text
-from attnproof.runner import Options, run
-from attnproof.translate import measured
+from attnproof.records import Results, SizeRecord
+from attnproof.runner import run
+from tests.front.outputs import conforms
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,11 @@ def measurement(error: float, status: str, reason: str = "") -> Measurement:
     )  # fmt: skip
 
 
-def test_the_stored_schema_is_the_one_printed(root: Path) -> None:
-    stored = (root / "attnproof" / "schema.json").read_text(encoding="utf-8")
-    assert stored == schema_text(), "run `make schema`"
+def test_a_record_is_what_the_printed_schema_says(results: Results) -> None:
+    told = results.model_dump_json()
+    conforms(told)
+    with pytest.raises(AssertionError):
+        conforms(told.replace('"ok":true', '"ok":"yes"'))
 
 
 def test_a_record_comes_back_as_it_was_written(results: Results) -> None:
@@ -63,25 +66,25 @@ def test_a_record_cannot_be_changed_or_extended() -> None:
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_an_error_that_is_no_number_keeps_that_word(error: float) -> None:
-    (record,) = measured([measurement(error, "non-finite")])
+    record = MeasuredEvidence.of(measurement(error, "non-finite"))
     assert record.error == "non-finite"
     assert '"error":"non-finite"' in record.model_dump_json()
 
 
 def test_nan_is_refused_and_never_written_as_null() -> None:
-    (record,) = measured([measurement(1e-7, "held")])
+    record = MeasuredEvidence.of(measurement(1e-7, "held"))
     with pytest.raises(ValidationError, match="finite number"):
         MeasuredEvidence.model_validate({**record.model_dump(), "error": math.nan})
 
 
 def test_only_a_skipped_measurement_has_no_error() -> None:
-    (record,) = measured([measurement(0.0, "skipped", "no such kernel")])
+    record = MeasuredEvidence.of(measurement(0.0, "skipped", "no such kernel"))
     assert record.error is None
     assert record.reason == "no such kernel"
 
 
 def test_every_kind_of_evidence_is_in_the_schema() -> None:
-    schema = json.loads(schema_text())
+    schema = json.loads(schema_text(Results))
     (union,) = (
         field["items"]["discriminator"]["mapping"]
         for field in [schema["$defs"]["TheoremRecord"]["properties"]["evidence"]]

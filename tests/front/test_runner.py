@@ -12,8 +12,9 @@ import pytest
 
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options, check
 from attnproof.records import BrokenFile, Results, TheoremRecord
-from attnproof.runner import Options, run
+from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.statement import Statement
 
@@ -140,7 +141,7 @@ def test_an_interrupt_keeps_what_was_finished(
     folder = write_theorem("a_first").parent
     write_theorem("b_second")
     write_theorem("c_third")
-    real = runner.check
+    real = check
 
     def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
         if source.id == "b-second":

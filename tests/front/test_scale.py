@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
+from attnproof.evidence import schema_text
 from attnproof.numeric.calibration import in_force
 from attnproof.numeric.implementations import scaled_dot_product
-from attnproof.scale_records import ScaleRecord, scale_schema_text
+from attnproof.scale import ScaleRecord
 
 SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]
 
@@ -33,8 +34,9 @@ def test_the_record_is_what_its_schema_says(
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scale", "--schema"]) == 0
-    assert capsys.readouterr().out == scale_schema_text()
-    assert "ways" in json.loads(scale_schema_text())["properties"]
+    told = capsys.readouterr().out
+    assert told == schema_text(ScaleRecord)
+    assert "ways" in json.loads(told)["properties"]
 
 
 def test_a_wrong_kernel_ends_in_1(

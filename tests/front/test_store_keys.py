@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from attnproof.catalogue import load_catalogue
-from attnproof.runner import Options
+from attnproof.checking import Options
 from attnproof.sweeping import digests, kept
 from attnproof.sweeping.digests import digest_of, sources, statement_digest
 from attnproof.sweeping.kept import Code, theorem_key

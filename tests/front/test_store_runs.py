@@ -11,6 +11,7 @@ import pytest
 
 from attnproof import cli, runner
 from attnproof.catalogue import load_catalogue
+from attnproof.checking import check
 from attnproof.ledger import Ledger, demonstration_files
 from attnproof.records import BrokenFile, TheoremRecord
 from attnproof.runner import run
@@ -59,7 +60,7 @@ def test_an_interrupt_keeps_what_was_finished_in_the_store(
 ) -> None:
     folder, place = write_theorem("a_first").parent, tmp_path / "store.sqlite"
     write_theorem("b_second")
-    real = runner.check
+    real = check
 
     def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
         if source.id == "b-second":
@@ -80,7 +81,7 @@ def test_nothing_is_kept_once_a_file_has_changed(
     path = write_theorem("first")
     (entry,) = load_catalogue([path]).select(["mine"]).entries
     key, files = theorem_key(entry, PLAIN)
-    record = runner.check(entry.theorem, entry.source, PLAIN)
+    record = check(entry.theorem, entry.source, PLAIN)
     assert isinstance(record, TheoremRecord)
     code = tmp_path / "code.py"
     code.touch()

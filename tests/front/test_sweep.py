@@ -13,13 +13,12 @@ from attnproof import cli
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Judged, Measurement
-from attnproof.sweeping.cells import LARGEST, Cell, Grid, batches
-from attnproof.sweeping.records import SweepRecord, sweep_schema_text
-from attnproof.sweeping.shared import Shared, scaled
+from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import Asked, planned, sweep
-from attnproof.sweeping.table import sweep_summary
+from attnproof.sweeping.work import LARGEST, Cell, Grid, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
+from tests.front.outputs import conforms
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
 
 
@@ -171,6 +170,7 @@ def test_the_command_sweeps_writes_and_resumes(
     assert cli.main(words) == 0
     assert "2 of 2 found in the store" in capsys.readouterr().out
     found = json.loads(record.read_text(encoding="utf-8"))
+    conforms(record.read_text(encoding="utf-8"), "--sweep")
     assert len(found["cells"]) == 2
     assert cli.main([*words, "--tokens", "20"]) == 0
     more = json.loads(record.read_text(encoding="utf-8"))
@@ -182,7 +182,7 @@ def test_the_command_sweeps_writes_and_resumes(
     ("words", "told"),
     [
         (["--seeds", "5:2"], "wanted seeds as FIRST:END"),
-        (["--design", "odd"], "wanted an input design (normal, "),
+        (["--design", "odd"], "wanted an input distribution (normal, "),
         (["--device", "tpu"], "wanted a device"),
         (["--implementation", "mine"], "implementation 'mine' was asked for"),
         (["--address", "10.0.0.1:6379"], "with it goes --engine ray"),
@@ -196,11 +196,3 @@ def test_a_wrong_word_is_told_in_one_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert told in lines[0]
-
-
-def test_the_schema_is_the_one_that_is_stored(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored = (root / "attnproof" / "sweep_schema.json").read_text(encoding="utf-8")
-    assert cli.main(["schema", "--sweep"]) == 0
-    assert stored == sweep_schema_text() == capsys.readouterr().out, "run `make schema`"

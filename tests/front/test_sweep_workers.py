@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 
 from attnproof.numeric.measurement import Measurement
-from attnproof.sweeping.cells import Cell
 from attnproof.sweeping.engines import Engine
-from attnproof.sweeping.limits import OutOfTime, limited_time
-from attnproof.sweeping.memory import limited_memory, spent_memory
+from attnproof.sweeping.limits import OutOfTime, limited_memory, limited_time, spent_memory
 from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import sweep
-from attnproof.sweeping.work import Measure
+from attnproof.sweeping.work import Cell, Measure
 from attnproof.symbolic.statement import Statement
 from tests.front.swept import SOFTMAX, asked, held, plan_of
 

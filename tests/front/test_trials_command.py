@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from attnproof.cli import main
-from attnproof.trial_records import TrialsRecord, trials_schema_text
+from attnproof.trials import TrialsRecord
+from tests.front.outputs import conforms
 
 Output = pytest.CaptureFixture[str]
 FEW = ["trials", "--cases", "1", "--fault-seeds", "0", "--design", "normal", "--dtype", "float32",
        "--jobs", "1"]  # fmt: skip
-
-
-def test_the_stored_schema_is_the_one_printed(root: Path, capsys: Output) -> None:
-    stored = (root / "attnproof" / "trials_schema.json").read_text(encoding="utf-8")
-    assert main(["schema", "--trials"]) == 0
-    assert stored == trials_schema_text() == capsys.readouterr().out, "run `make schema`"
 
 
 def test_both_tables_are_printed_and_written(tmp_path: Path, capsys: Output) -> None:
@@ -26,7 +21,9 @@ def test_both_tables_are_printed_and_written(tmp_path: Path, capsys: Output) -> 
     told = capsys.readouterr().out
     assert "correct programs" in told
     assert "Planted faults" in told
-    record = TrialsRecord.model_validate_json((tmp_path / "t.json").read_text(encoding="utf-8"))
+    written = (tmp_path / "t.json").read_text(encoding="utf-8")
+    conforms(written, "--trials")
+    record = TrialsRecord.model_validate_json(written)
     assert record.dtypes == ("float32",)
     assert record.cases > 1
     text = (tmp_path / "t.md").read_text(encoding="utf-8")
@@ -43,7 +40,7 @@ def test_both_tables_are_printed_and_written(tmp_path: Path, capsys: Output) -> 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--design", "wide"], "wanted an input design, got 'wide'"),
+        (["--design", "wide"], "wanted an input distribution, got 'wide'"),
         (["--device", "abacus"], "wanted a device"),
     ],
 )
@@ -55,6 +52,6 @@ def test_what_is_not_there_is_refused(arguments: list[str], told: str, capsys: O
 def test_a_policy_that_refuses_correct_programs_fails_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("attnproof.trial_records.AIM", -1.0)
+    monkeypatch.setattr("attnproof.trials.AIM", -1.0)
     assert main(FEW) == 1
     assert "aim" in capsys.readouterr().out

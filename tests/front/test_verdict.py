@@ -7,9 +7,10 @@ from typing import get_args
 
 import pytest
 
+from attnproof.claims import Findings, derive
+from attnproof.evidence import Verdict
 from attnproof.ledger import VERDICTS, ClaimEntry
-from attnproof.records import ClaimVerdict, Outcome, Verdict
-from attnproof.verdict import Findings, derive
+from attnproof.records import ClaimVerdict, Outcome
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS
 P, D, C, N = ("printed",), ("disproof",), ("corrected",), ("numbers",)

@@ -13,12 +13,13 @@ import torch
 from attnproof.numeric.calibration import in_force, store
 from attnproof.numeric.calibration.backend import backend_of
 from attnproof.numeric.calibration.in_force import NotCalibrated, calibration_of, constants_for
-from attnproof.numeric.calibration.record import Calibration, calibration_schema_text
+from attnproof.numeric.calibration.record import Calibration
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.statement import Statement
+from tests.front.outputs import conforms
 
 CPU = torch.device("cpu")
 
@@ -188,9 +189,8 @@ def test_the_name_stands_in_the_profile(found: Calibration) -> None:
     assert label in str(profile_of(torch.bfloat16, CPU))
 
 
-def test_the_schema_is_stored(root: Path) -> None:
-    stored = (root / "attnproof" / "calibration_schema.json").read_text(encoding="utf-8")
-    assert stored == calibration_schema_text(), "run `make schema`"
+def test_a_calibration_is_what_the_printed_schema_says(found: Calibration) -> None:
+    conforms(found.model_dump_json(), "--calibration")
 
 
 @pytest.mark.parametrize("part", ["functions", "orders", "operands", "kernels"])

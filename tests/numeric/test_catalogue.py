@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from attnproof import theorems, translate
+from attnproof import theorems
+from attnproof.evidence import MeasuredEvidence
 from attnproof.judgement import against, opposite
 from attnproof.numeric.check import measure
 from attnproof.numeric.measurement import Measurement
@@ -44,7 +45,7 @@ def speaks_against(found: list[Measurement], expected: Expected) -> tuple[str, .
     assert found
     assert not [m for m in found if m.status == "non-finite"]
     assert all(m.reason for m in found if m.status == "skipped")
-    return against(expected, expected, translate.measured(found))
+    return against(expected, expected, tuple(map(MeasuredEvidence.of, found)))
 
 
 @pytest.mark.parametrize("theorem", catalogue(), ids=lambda theorem: theorem.body.__name__)

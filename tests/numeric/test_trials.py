@@ -88,8 +88,7 @@ def test_correct_programs_compute_the_same() -> None:
 def test_a_policy_that_always_alarms_shows_a_hundred_percent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from attnproof.trial_tables import alarms_grid
-    from attnproof.trials import Asked, run_trials
+    from attnproof.trials import Asked, alarms_grid, run_trials
 
     genuine = run
 
@@ -110,8 +109,8 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
 
 
 def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnproof.trial_tables import faults_grid, grids, markdown
-    from attnproof.trials import Asked, run_trials
+    from attnproof.document import markdown
+    from attnproof.trials import Asked, document, faults_grid, grids, run_trials
 
     def counted(batch: Batch) -> list[Case]:
         """The residual test alarms for one dtype of two; of faults in every other seed."""
@@ -137,7 +136,7 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     column = faults_grid(record).columns.index("residual")
     assert {row[column] for row in faults_grid(record).rows} == {"2/4", "2/3"}
     assert not record.ok
-    text = markdown(record)
+    text = markdown(document(record))
     for grid in grids(record):
         for row in grid.rows:
             assert f"| {' | '.join(row)} |" in text

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attnproof.programs.code import NoSetting
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention
-from attnproof.real_code.given import settings_of
+from attnproof.real_code.asserting import settings_of
 
 
 class GPTConfig:

@@ -6,6 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 
+from attnproof.evidence import (
+    Formula,
+    IllTypedEvidence,
+    MeasuredEvidence,
+    ProvedEvidence,
+    RefutedEvidence,
+    UndecidedEvidence,
+    UseRecord,
+    WitnessRecord,
+)
+from attnproof.ledger import Document
 from attnproof.records import (
     BrokenFile,
     ClaimRecord,
@@ -13,24 +24,15 @@ from attnproof.records import (
     DecidingRecord,
     DefinitionRecord,
     DemonstrationRecord,
-    DocumentRecord,
-    Formula,
     GivenRecord,
-    IllTypedEvidence,
     LinkRecord,
     Machine,
-    MeasuredEvidence,
     OptionsRecord,
-    ProvedEvidence,
-    RefutedEvidence,
     Results,
     RowRecord,
     SizeRecord,
     TheoremRecord,
-    UndecidedEvidence,
-    UseRecord,
-    WitnessRecord,
-)  # fmt: skip
+)
 
 FORMULA = Formula(
     latex=r"\operatorname{Att}(Q, \sigma K, \sigma V) = \operatorname{Att}(Q, K, V)",
@@ -214,13 +216,13 @@ CLAIMS = (
 def ledger(results: Results) -> Results:
     """A run with the claims of a document as well, and an empty document."""
     documents = (
-        DocumentRecord(id="003", title="Notes on <attention>", kind="expository notes"),
-        DocumentRecord(id="004", title="A blog post", kind="blog post"),
+        Document(id="003", title="Notes on <attention>", kind="expository notes"),
+        Document(id="004", title="A blog post", kind="blog post"),
     )
     other = claim("R1", "true as written").model_copy(update={"document": "004"})
     return results.model_copy(
         update={
-            "documents": (*documents, DocumentRecord(id="005", title="Empty", kind="note")),
+            "documents": (*documents, Document(id="005", title="Empty", kind="note")),
             "claims": (*CLAIMS, other),
             "demonstrations": (DEMONSTRATION,),
             "theorems": (*results.theorems, ILL_TYPED, INDUCTION),

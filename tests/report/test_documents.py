@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.records import Formula, RefutedEvidence, Results
+from attnproof.evidence import Formula, RefutedEvidence
+from attnproof.records import Results
 from attnproof.report import render, render_documents, write_report
-from attnproof.report.documents import pages
+from attnproof.report.page import document_pages
 from tests.report.reader import read
 from tests.report.test_page import outside, words
 
@@ -166,9 +167,9 @@ def test_the_first_page_counts_the_verdicts(ledger: Results) -> None:
 def test_counts_follow_the_verdicts(ledger: Results) -> None:
     first = ledger.claims[0].model_copy(update={"verdict": "false as written"})
     turned = ledger.model_copy(update={"claims": (first, *ledger.claims[1:])})
-    before, after = (dict(next(pages(r)).counts) for r in (ledger, turned))
+    before, after = (dict(next(document_pages(r)).counts) for r in (ledger, turned))
     assert before["true as written"] == after["true as written"] + 1
-    assert [e.claim.id for e in next(pages(turned)).errata] == ["G1", "G2", "G3", "G4"]
+    assert [e.claim.id for e in next(document_pages(turned)).errata] == ["G1", "G2", "G3", "G4"]
 
 
 def test_a_theorem_links_the_claims_it_settles(ledger: Results) -> None:

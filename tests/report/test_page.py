@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from attnproof.evidence import DerivedEvidence
-from attnproof.records import Formula, Results
+from attnproof.document import SIGNS
+from attnproof.evidence import DerivedEvidence, Formula
+from attnproof.records import Results
 from attnproof.report import MissingAsset, ReportError, fonts, render, write_report
-from attnproof.report.view import SIGNS
 from tests.report.reader import read
 
 

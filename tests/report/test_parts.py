@@ -11,13 +11,14 @@ import pytest
 from markupsafe import Markup
 
 from attnproof.catalogue import load_catalogue
+from attnproof.evidence import MeasuredEvidence
 from attnproof.ledger import load_ledger
-from attnproof.records import MeasuredEvidence, Results
+from attnproof.records import Results
 from attnproof.report import view, words
-from attnproof.report.figure import ratio, ratio_dot
+from attnproof.report.drawing import ratio, ratio_dot
 from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
 from attnproof.report.formula import mathml
-from attnproof.report.values import conclusion, inputs, value_latex
+from attnproof.report.words import conclusion, inputs, value_latex
 from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
 
 

@@ -15,11 +15,10 @@ from attnproof.encodings.matrix_powers import MatrixPowers
 from attnproof.encodings.rope import Rope
 from attnproof.encodings.t5_buckets import T5Buckets
 from attnproof.registry import load_encodings
-from attnproof.report import bounding, precision
-from attnproof.report.bounding import NotBounded, bounds
+from attnproof.report import precision
+from attnproof.report import rounding as home
 from attnproof.report.precision import FORMATS, Brain, Single, WideAngles, encoding_in
-from attnproof.report.rounding import Line, rounding
-from attnproof.report.sampled import at, content, reach
+from attnproof.report.rounding import Line, NotBounded, at, bounds, content, reach, rounding
 
 SOME = np.array([1, 7, 60, 257, 500, 3000, 50_000, 10**6])
 KINDS = load_encodings().kinds
@@ -41,7 +40,7 @@ def errors(kind: type[Encoding], form: type[precision.Rounded], places: Any) -> 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.id()))
 def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, "SECONDS", 0.05)
+    monkeypatch.setattr(home, "SECONDS", 0.05)
     numeric = kind.with_defaults()
     with np.errstate(all="ignore"):
         end, _ = reach(numeric, 10**6, 0.01)
@@ -55,9 +54,9 @@ def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.M
 
 
 def test_a_wrong_profile_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = bounding._profile
-    monkeypatch.setattr(bounding, "_profile", lambda _, says: own(Single, says))
-    monkeypatch.setattr(bounding, "_kept", lambda value, _: np.asarray(value, dtype=np.float64))
+    own = home._profile
+    monkeypatch.setattr(home, "_profile", lambda _, says: own(Single, says))
+    monkeypatch.setattr(home, "_kept", lambda value, _: np.asarray(value, dtype=np.float64))
     bound = bounds(Rope.with_defaults(), SOME, Single, "float32")
     assert (errors(Rope, Brain, SOME) > bound).sum() > len(SOME) / 2
 

@@ -1,38 +1,71 @@
-"""The tables of ``attnproof precision``, for a terminal and for a document."""
+"""The record of ``attnproof precision`` and its tables: rotary encoding in short formats."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any, Literal
 
-from .evidence import Number
-from .precision_records import PrecisionRecord
+from pydantic import AwareDatetime, Field, field_serializer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from .document import Block, Grid, Heading, Items, Text
+from .evidence import Record
+from .numeric.rotary_precision.faults import Checked
+from .numeric.rotary_precision.limits import Break, Collision, Drift
+from .numeric.rotary_precision.scores import Errors
+from .numeric.rotary_precision.survey import Survey
+from .records import Machine
 
-__all__ = ["Sheet", "markdown", "sheets", "shown"]
+
+class PrecisionRecord(Record):
+    """All of it, with the machine."""
+
+    version: Literal[1] = 1
+    made: AwareDatetime
+    attnproof: str
+    machine: Machine
+    device: str
+    seed: int
+    content: int = Field(description="How many queries and keys were drawn.")
+    width: int = Field(description="Channels of a query or key.")
+    errors: tuple[Errors, ...]
+    breaks: tuple[Break, ...]
+    collisions: tuple[Collision, ...]
+    drifts: tuple[Drift, ...]
+    checked: tuple[Checked, ...]
+
+    @field_serializer("errors", "breaks", "collisions", "drifts", "checked")
+    def _plain(self, rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+        """Their fields; a number that is not finite is written as that word."""
+        return [{name: _word(value) for name, value in asdict(row).items()} for row in rows]
+
+    @property
+    def violations(self) -> int:
+        """How many errors are above their bound."""
+        return sum(one.violations for one in self.errors)
+
+
+def _word(value: Any) -> Any:
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return "non-finite" if infinite else value
+
+
+def recorded(found: Survey, made: AwareDatetime, version: str, machine: Machine) -> PrecisionRecord:
+    """The record of a survey."""
+    told = {part.name: getattr(found, part.name) for part in fields(found)}
+    return PrecisionRecord(made=made, attnproof=version, machine=machine, **told)
+
 
 FORMATS = (
     "A format is named by the dtype of the data; positions, frequencies and angles are float32 "
     "where the name says nothing else. TF32 is emulated: the operands of q·k are rounded to 10 "
     "bits of fraction. Products are summed in float64, so that what is seen is the error of "
-    "turning."
+    "the rotation."
 )
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table with its title and what is to be known of it."""
-
-    title: str
-    says: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
+def sheets(record: PrecisionRecord) -> Iterator[Grid]:
     """Errors against float64 and against themselves, breaks, collisions, drifts, checks."""
     bases = tuple(dict.fromkeys(one.base for one in record.errors))
     shifts = tuple(dict.fromkeys(one.shift for one in record.errors))
@@ -43,7 +76,7 @@ def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
             ("rms", "Error of score(m + s, n + s) against float64"),
             ("identity", "Error of score(m + s, n + s) = score(m, n)"),
         ):
-            yield Sheet(
+            yield _sheet(
                 f"{says}, base {_power(base)}",
                 f"Root mean square, in units of |q||k|/√d; / bound: the largest error over its "
                 f"bound. {drawn}.",
@@ -51,7 +84,7 @@ def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
                 tuple(_errors(record, base, kind)),
             )
     yield _bounds(record)
-    yield Sheet(
+    yield _sheet(
         "Where scores break",
         "The first position drawn, two to an octave, from which the error is above the limit: "
         "a query there, keys less than 256 before it.",
@@ -63,14 +96,14 @@ def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
             )) for b in record.breaks
         ),
     )  # fmt: skip
-    yield Sheet(
+    yield _sheet(
         "Positions that fall together",
         "The first of 0, 1, 2, .. that a dtype keeps as the one before, found by looking at each.",
         ("dtype", "first", "infinite from", "looked at up to"),
         tuple((c.dtype, _or(c.first), _or(c.infinite), _count(c.searched))
               for c in record.collisions),
     )  # fmt: skip
-    yield Sheet(
+    yield _sheet(
         "Frequencies that drift",
         "Of the float32 formula, kept in a dtype, against float64: the largest relative error, "
         "and the first position at which some angle is off by that alone.",
@@ -78,7 +111,7 @@ def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
         tuple((d.dtype, _power(d.base), f"{d.relative:.2g}", f"{d.off:g} rad", _count(d.at),
                str(d.subnormal)) for d in record.drifts),
     )  # fmt: skip
-    yield Sheet(
+    yield _sheet(
         "What two checks say of rotary code",
         "The identity score(m + s, n + s) = score(m, n), and the comparison with the declared "
         "frequencies; in brackets the largest error over its bound. The identity cannot see "
@@ -89,19 +122,25 @@ def sheets(record: PrecisionRecord) -> Iterator[Sheet]:
     )  # fmt: skip
 
 
+def _sheet(
+    title: str, says: str, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
+) -> Grid:
+    return Grid(title, head, rows, (says,), numbers=True)
+
+
 def _errors(record: PrecisionRecord, base: float, kind: str) -> Iterator[tuple[str, ...]]:
     own = [one for one in record.errors if one.base == base]
     for form in dict.fromkeys(one.form for one in own):
         row = [one for one in own if one.form == form]
         shares = [one.share if kind == "rms" else one.identity_share for one in row]
-        known = [share for share in shares if isinstance(share, float)]
+        known = list(filter(math.isfinite, shares))
         values = (_short(one.rms if kind == "rms" else one.identity) for one in row)
         yield form, *values, f"{max(known):.2f}" if known else "–"
 
 
-def _bounds(record: PrecisionRecord) -> Sheet:
+def _bounds(record: PrecisionRecord) -> Grid:
     checked = sum(one.checked for one in record.errors)
-    return Sheet(
+    return _sheet(
         "Errors above their bound",
         "Every error of the tables above, against float64 and of the identity, whose bound is "
         "finite.",
@@ -110,41 +149,19 @@ def _bounds(record: PrecisionRecord) -> Sheet:
     )
 
 
-def shown(sheet: Sheet) -> Table:
-    """A sheet for a terminal."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(sheet.head):
-        table.add_column(name, justify="right" if place else "left", no_wrap=not place)
-    for row in sheet.rows:
-        table.add_row(*row)
-    return table
-
-
-def markdown(record: PrecisionRecord) -> str:
-    """All sheets as a document, with the machine."""
+def document(record: PrecisionRecord) -> Iterator[Block]:
+    """All tables as a document, with the machine."""
     machine = record.machine
-    written = (
+    yield Heading("Rotary encoding in short formats", 1)
+    yield Text(
         f"Written by `attnproof precision --markdown docs/precision.md`, attnproof "
         f"{record.attnproof}, {record.made:%Y-%m-%d}, on {record.device}: {machine.platform}, "
         f"{machine.processors} processors, torch {machine.torch}, Python {machine.python}."
     )
-    lines = ["# Rotary encoding in short formats", "", written, "", FORMATS, ""]
-    for sheet in sheets(record):
-        lines += [f"## {sheet.title}", "", sheet.says, "", *_rows(sheet), ""]
-    faults = [f"* {c.code} ({c.form}): {c.why}." for c in record.checked if c.why]
-    lines += ["## Why the comparison refuses", "", *faults]
-    return "\n".join(lines) + "\n"
-
-
-def _rows(sheet: Sheet) -> Iterator[str]:
-    for row in (sheet.head, ("---", *["---:"] * (len(sheet.head) - 1)), *sheet.rows):
-        yield f"| {' | '.join(_cell(row))} |"
-
-
-def _cell(row: Sequence[str]) -> Iterator[str]:
-    return (cell.replace("|", "\\|") for cell in row)
+    yield Text(FORMATS)
+    yield from sheets(record)
+    yield Heading("Why the comparison refuses")
+    yield Items(tuple(f"{c.code} ({c.form}): {c.why}." for c in record.checked if c.why))
 
 
 def _count(value: float) -> str:
@@ -161,5 +178,5 @@ def _or(value: int | None) -> str:
     return "none" if value is None else _count(value)
 
 
-def _short(value: Number) -> str:
-    return f"{value:.1e}" if isinstance(value, float) else "inf/nan"
+def _short(value: float) -> str:
+    return f"{value:.1e}" if math.isfinite(value) else "inf/nan"

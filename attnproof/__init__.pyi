@@ -1,0 +1,67 @@
+# The public names, each with the module that it stands in: __init__.py loads them by this.
+
+from .cards import card as card
+from .cards import table as table
+from .catalogue import load_catalogue as load_catalogue
+from .declarations import hypothesis as hypothesis
+from .encoding import Encoding as Encoding
+from .encoding_law import EncodingLaw as EncodingLaw
+from .encoding_law import law as law
+from .numeric.check import measure as measure
+from .programs.program import Program as Program
+from .programs.program import program as program
+from .registry import load_encodings as load_encodings
+from .symbolic.array import Array as Array
+from .symbolic.array import AxisMismatch as AxisMismatch
+from .symbolic.claim import Claim as Claim
+from .symbolic.claim import Law as Law
+from .symbolic.claim import all_positive as all_positive
+from .symbolic.claim import at_least as at_least
+from .symbolic.claim import chain as chain
+from .symbolic.claim import differ as differ
+from .symbolic.claim import equal as equal
+from .symbolic.claim import exists as exists
+from .symbolic.claim import for_all as for_all
+from .symbolic.claim import greater as greater
+from .symbolic.claim import iterate as iterate
+from .symbolic.claim import over as over
+from .symbolic.claim import rows as rows
+from .symbolic.definition import definition as definition
+from .symbolic.givens import angle as angle
+from .symbolic.givens import boolean as boolean
+from .symbolic.givens import frequencies as frequencies
+from .symbolic.givens import function as function
+from .symbolic.givens import index_below as index_below
+from .symbolic.givens import index_map as index_map
+from .symbolic.givens import injection as injection
+from .symbolic.givens import inverse as inverse
+from .symbolic.givens import natural as natural
+from .symbolic.givens import nonnegative as nonnegative
+from .symbolic.givens import orthogonal as orthogonal
+from .symbolic.givens import permutation as permutation
+from .symbolic.givens import positions as positions
+from .symbolic.givens import positive as positive
+from .symbolic.givens import probability_space as probability_space
+from .symbolic.givens import real as real
+from .symbolic.givens import sizes as sizes
+from .symbolic.givens import standard as standard
+from .symbolic.prove import decide as decide
+from .symbolic.statement import Statement as Statement
+from .symbolic.statement import Theorem as Theorem
+from .symbolic.statement import theorem as theorem
+from .theorems.definitions.attention import attention as attention
+from .theorems.definitions.attention import biased_attention as biased_attention
+from .theorems.definitions.attention import causal as causal
+from .theorems.definitions.attention import masked_attention as masked_attention
+from .theorems.definitions.attention import multi_head as multi_head
+from .theorems.definitions.attention import self_attention as self_attention
+from .theorems.definitions.attention import softmax as softmax
+from .theorems.definitions.positions import alibi as alibi
+from .theorems.definitions.positions import sinusoidal as sinusoidal
+from .theorems.definitions.rotary import block_rotation as block_rotation
+from .theorems.definitions.rotary import rotate as rotate
+from .theorems.definitions.rotary import rotate_half as rotate_half
+from .theorems.definitions.rotary import rotation as rotation
+
+__version__: str
+_HOME: dict[str, str]

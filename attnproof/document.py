@@ -1,0 +1,226 @@
+"""A document: blocks (heading, text, list, table), and how terminals and Markdown print them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import fill, wrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from .evidence import Formula
+
+
+WIDTH = 80
+SIGNS = {
+    "proved": "✓", "refuted": "✗", "ill-typed": "✗", "measured": "≈", "misread": "≠",
+    "undecided": "?", "does not apply": "·", "internal error": "!",
+    "true as written": "✓", "true under a stated correction": "~", "false as written": "✗",
+    "not checkable": "–", "reproduced": "✓", "differs": "✗", "failed": "?",
+    "held": "✓", "violated": "✗", "non-finite": "!", "skipped": "–",
+    "exact": "✓", "broken": "✗", "unchecked": "✗", "not asked": "–",
+    "met": "✓", "not met": "✗", "open": "?",
+}  # fmt: skip
+COLOURS = {
+    "✓": "green", "✗": "magenta", "≈": "cyan", "≠": "red", "?": "yellow", "!": "red", "~": "cyan",
+    "–": "dim", "·": "dim",
+}  # fmt: skip
+
+
+def sign(verdict: str) -> str:
+    """A verdict with its sign.
+
+    >>> sign("proved")
+    '✓ proved'
+    """
+    return f"{SIGNS[verdict]} {verdict}"
+
+
+def style(verdict: str) -> str:
+    """The colour of a verdict."""
+    return COLOURS[SIGNS[verdict]]
+
+
+def tally(found: Iterable[str], order: Iterable[str] = SIGNS) -> str:
+    """How many of which verdict, in the order of these.
+
+    >>> tally(["refuted", "proved", "proved"])
+    '2 proved, 1 refuted'
+    """
+    count = Counter(found)
+    return ", ".join(f"{count[word]} {word}" for word in order if count[word])
+
+
+def short(value: float | str | None, nothing: str = "") -> str:
+    """A number in two digits.
+
+    >>> short(1.25e-7), short(None), short(3.0), short("non-finite")
+    ('1.2e-07', '', '3', 'non-finite')
+    """
+    return nothing if value is None else f"{value:.2g}" if isinstance(value, float) else value
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of what follows; 1 is that of the document."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, or a command to be copied."""
+
+    text: str
+    is_command: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: its title, its columns, the rows, and what a reader must know of them.
+
+    ``numbers``: all columns but the first hold numbers, and stand at the right.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    numbers: bool = False
+
+    def shown(self) -> Group:
+        """The table for a terminal; title and notes may be wider than it."""
+        from rich.console import Group
+        from rich.text import Text
+
+        table = headed(*self.columns)
+        for column in table.columns[1:]:
+            column.justify = "right" if self.numbers else "left"
+        for row in self.rows:
+            table.add_row(*row)
+        notes = (Text(note, "dim") for note in self.notes)
+        return Group(Text(self.title, "bold"), table, *notes)
+
+
+Block = Heading | Text | Items | Grid
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """A document as Markdown.
+
+    >>> print(markdown([Grid("Two", ("law", "verdict"), (("even", "proved"),))]), end="")
+    ## Two
+    <BLANKLINE>
+    | law | verdict |
+    | --- | --- |
+    | even | proved |
+    """
+    return "\n\n".join(part for block in blocks for part in _parts(block)) + "\n"
+
+
+def _parts(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(text, level):
+            yield f"{'#' * level} {text}"
+        case Text(text, is_command):
+            yield f"```sh\n{text}\n```" if is_command else text
+        case Items(texts):
+            yield "\n".join(f"* {text}" for text in texts)
+        case Grid(title, columns, rows, notes):
+            rule = ("---", *["---:" if block.numbers else "---"] * (len(columns) - 1))
+            yield f"## {title}"
+            yield "\n".join(
+                f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+                for row in (columns, rule, *rows)
+            )
+            yield from [*_parts(Items(notes))] * bool(notes)
+
+
+def section(title: str, parts: Sequence[Iterator[str]]) -> Iterator[str]:
+    """An empty line, the title and the parts; nothing at all where the parts are empty."""
+    lines = [line for part in parts for line in part]
+    if lines:
+        yield from ("", *wrap(title, WIDTH), *lines)
+
+
+def filled(text: str, indent: int = 2, hang: int = 0) -> Iterator[str]:
+    """Paragraphs at the width of the page; further lines stand ``hang`` deeper."""
+    first, rest = " " * indent, " " * (indent + hang)
+    for paragraph in text.split("\n\n"):
+        if paragraph.strip():
+            yield fill(
+                " ".join(paragraph.split()),
+                WIDTH,
+                initial_indent=first,
+                subsequent_indent=rest,
+                break_on_hyphens=False,
+            )
+
+
+def formula(told: Formula) -> Iterator[str]:
+    """A formula, indented."""
+    for line in told.text.splitlines():
+        yield from filled(line, 4, 4)
+
+
+def bullets(texts: Sequence[str]) -> Iterator[str]:
+    """A list."""
+    for text in texts:
+        yield from filled(f"- {text}", 2, 2)
+
+
+def headed(*columns: str, title: str = "", caption: str = "", **more: Any) -> Table:
+    """A table with these columns, whose cells are wrapped; others may be added to it.
+
+    Title and caption stand at the left; ``more`` is as rich's ``Table`` takes it.  rich is loaded
+    here, so that commands without a table start without it.
+
+    >>> table = headed("law", "verdict", title="Two laws")
+    >>> [column.header for column in table.columns]
+    ['law', 'verdict']
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    plain = {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": 0}
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        caption=caption or None,
+        caption_justify="left",
+        **{**plain, **more},
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def bar(console: Console | None = None) -> Progress:
+    """A bar that is gone when it ends, on standard error if no console is named.
+
+    rich is loaded here, so that commands without a bar start without it.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=console or Console(stderr=True),
+        transient=True,
+    )

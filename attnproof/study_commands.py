@@ -1,0 +1,271 @@
+"""The commands that measure this machine and our policies: calibrate, precision, trials."""
+
+from __future__ import annotations
+
+from math import log2
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .document import Grid, bar
+from .options import DeviceOption, Dtypes, JsonFile, Seed, app, cores, ended, load, present
+from .usage import Interrupted, UsageError, require_device, require_file, require_known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import torch
+
+    from .document import Block
+    from .numeric.calibration.depth import Depth
+    from .numeric.calibration.record import Calibration
+    from .numeric.trials.batches import Batch
+    from .numeric.trials.judging import Case
+    from .precision import PrecisionRecord
+    from .trials import Asked
+
+
+@app.command()
+def calibrate(
+    device: DeviceOption = "auto",
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Orders of sums in every dtype, of more terms.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show", help="What is stored; measure nothing.")] = False,
+    json: JsonFile = None,
+) -> int:
+    """Measure this machine's constants of rounding: functions, orders of sums, attention kernels.
+
+    They are stored with the backend's name and version, and rounding bounds use them from then on.
+    """
+    require_file(json)
+    require_device(device)
+    load("calibrate needs", "numeric.calibration.in_force")
+    from .numeric.calibration.store import write
+
+    where = present(device)
+    found = _stored(where) if show else _measured(where, thorough=thorough)
+
+    from rich.console import Console
+
+    console, backend = Console(), found.backend
+    console.print(
+        f"{backend.device}: {backend.name}, {backend.capability}, torch {backend.torch}, "
+        f"{found.threads} threads, measured {found.created:%Y-%m-%d} in {found.seconds:.0f} s"
+    )
+    for grid in (_constants, _kernels, _functions, _orders):
+        console.print(grid(found).shown())
+    if not show:
+        print(f"stored {write(found)}")
+    if json is not None:
+        print(f"wrote {write(found, json)}")
+    return 0
+
+
+def _stored(device: torch.device) -> Calibration:
+    from .numeric.calibration.backend import backend_of
+    from .numeric.calibration.store import folder, stored
+
+    backend = backend_of(device)
+    found = stored(backend)
+    if found is None:
+        raise UsageError(
+            f"wanted the calibration of {backend.label}, found none in {folder()} or in the "
+            f"package; run `attnproof calibrate --device {device.type}`"
+        )
+    return found
+
+
+def _measured(device: torch.device, *, thorough: bool) -> Calibration:
+    from .numeric.calibration.measuring import calibrated
+
+    with bar() as shown:
+        task = shown.add_task("functions, sums, products and attention kernels", total=None)
+        return calibrated(
+            device, thorough=thorough, tell=lambda says: shown.update(task, description=says)
+        )
+
+
+KEPT = ("scores", "weights")
+ORDERS = "roundings of one term: at most inner + n/outer + 1 of n terms; n: in any order"
+
+
+def _depth(depth: Depth) -> str:
+    return "n" if depth.outer == 1 else f"{depth.inner} + n/{depth.outer}"
+
+
+def _constants(found: Calibration) -> Grid:
+    columns = (
+        "dtype", "function", "power", "digits", "product's", "sums", "softmax", "products",
+        "if wider",
+    )  # fmt: skip
+    return Grid(f"Constants ({ORDERS})", columns, tuple(
+        (
+            c.dtype, f"{c.function_error:.2f}", f"{c.power_error:.2f}",
+            f"{-log2(c.accumulate):.0f}", f"{-log2(c.product):.0f}", _depth(c.sums),
+            _depth(c.softmax), _depth(c.products), "never" if c.narrow is None else str(c.narrow),
+        ) for c in found.constants
+    ))  # fmt: skip
+
+
+def _kernels(found: Calibration) -> Grid:
+    seen = {(r.kernel, r.dtype): r for r in found.kernels}
+    columns = ("dtype", "kernel", "exp, u", "seen", "any queries", "full blocks", "stores")
+    sampled = found.kernels[0].sampled if found.kernels else "none"
+    return Grid(f"Attention kernels ({sampled} each)", columns, tuple(
+        (
+            c.dtype, k.kernel, f"{k.exponential_error:.2f}",
+            f"{seen[k.kernel, c.dtype].error:.2f}", _depth(k.any_queries), _depth(k.full_blocks),
+            " and ".join(w for w in KEPT if getattr(k, f"{w}_stored")) or "nothing",
+        ) for c in found.constants for k in c.kernels
+    ))  # fmt: skip
+
+
+def _functions(found: Calibration) -> Grid:
+    return Grid("Functions", ("function", "dtype", "error, u", "with margin", "sampled"), tuple(
+        (r.function, r.dtype, f"{r.error:.2f}", f"{r.used:.2f}", r.sampled)
+        for r in found.functions
+    ))  # fmt: skip
+
+
+def _orders(found: Calibration) -> Grid:
+    columns = ("operation", "dtype", "roundings at n terms", "digits", "model")
+    return Grid("Orders of sums", columns, tuple(
+        (
+            r.operation, r.dtype,
+            ", ".join(f"{d} at {n:,}" for n, d in zip(r.lengths, r.depths, strict=True)),
+            f"{r.bits}" if r.nearest else f"{r.bits}, cut off", _depth(r.model),
+        ) for r in found.orders
+    ))  # fmt: skip
+
+
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables as a document.")
+]
+Device = Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where vectors are rotated.")]
+
+
+@app.command()
+def precision(
+    json: JsonFile = None, markdown: MarkdownFile = None, device: Device = "cpu", seed: Seed = 0
+) -> int:
+    """Rotary encoding in short formats: errors with their bounds, where it breaks and drifts."""
+    require_file(json, markdown)
+    require_device(device)
+    load("precision needs", "numeric.rotary_precision.survey")
+    record = _surveyed(device, seed)
+
+    from rich.console import Console
+
+    from .precision import document, sheets
+
+    console = Console()
+    for sheet in sheets(record):
+        console.print(sheet.shown(), "")
+    code = ended(record, json, ok=not record.violations)
+    _write(document(record), markdown)
+    return code
+
+
+def _surveyed(device: str, seed: int) -> PrecisionRecord:
+    from datetime import UTC, datetime
+
+    from . import __version__
+    from .numeric.rotary_precision.survey import survey
+    from .precision import recorded
+    from .records import Machine
+
+    with bar() as shown:
+        task = shown.add_task("", total=None)
+
+        def tell(says: str, done: int, total: int) -> None:
+            shown.update(task, description=says, completed=done, total=total)
+
+        found = survey(device=device, seed=seed, tell=tell)
+    return recorded(found, datetime.now(UTC), __version__, Machine.here())
+
+
+def _write(blocks: Iterable[Block], file: Path | None) -> None:
+    """Write a document as Markdown where that is asked for."""
+    from .document import markdown
+
+    if file is not None:
+        file.write_text(markdown(blocks), encoding="utf-8")
+        print(f"wrote {file}")
+
+
+CASES, SEEDS = 10_000, 5
+
+
+@app.command()
+def trials(
+    cases: Annotated[int, typer.Option(min=0, help="Correct programs that are run.")] = CASES,
+    fault_seeds: Annotated[
+        int, typer.Option(min=0, help="Draws of each planted fault in each input distribution.")
+    ] = SEEDS,
+    dtype: Dtypes = None,
+    design: Annotated[
+        list[str] | None, typer.Option("--design", help="This input distribution only; repeatable.")
+    ] = None,
+    device: DeviceOption = "cpu",
+    seed: Seed = 0,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Draws tried at once; 0: one for each core.")
+    ] = 0,
+    json: JsonFile = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write both tables as Markdown.")
+    ] = None,
+) -> int:
+    """How often each policy refuses correct programs, and which planted faults it catches.
+
+    Beside attnproof's policies stand the usual rules for comparing a kernel with a reference.
+    """
+    require_file(json, markdown)
+    require_device(device)
+    wanted = [one.value for one in dtype or ()]
+    asked = _asked(cases, fault_seeds, wanted, design or [], device, seed, jobs or cores())
+
+    from rich.console import Console
+
+    from .trials import document, grids, run_trials, summary
+
+    with bar() as shown:
+        task = shown.add_task("", total=len(asked.batches()))
+
+        def tell(batch: Batch, _: list[Case]) -> None:
+            shown.update(task, advance=1, description=f"{batch.name}, {batch.design}")
+
+        record = run_trials(asked, tell)
+    if record.unfinished and not record.cases + record.fault_cases:
+        raise Interrupted("interrupted before any draw was tried; nothing written")
+    console = Console()
+    for grid in grids(record):
+        console.print(grid.shown())
+    print(summary(record))
+    _write(document(record), markdown)
+    return ended(record, json, ok=record.ok)
+
+
+def _asked(
+    cases: int, fault_seeds: int, dtypes: list[str], designs: list[str], device: str, seed: int,
+    jobs: int,
+) -> Asked:  # fmt: skip
+    """What is asked for, with defaults filled in; torch is loaded here."""
+    load("trials need", "numeric.trials.batches")
+    from .numeric.designs import DESIGNS
+    from .numeric.devices import DTYPES
+    from .trials import Asked
+
+    require_known(designs, tuple(DESIGNS), "an input distribution", f"{', '.join(DESIGNS)}")
+    place = str(present(device))
+    known = [name for name in DTYPES if place != "mps" or name != "float64"]
+    command = f"attnproof trials --cases {cases} --fault-seeds {fault_seeds} --seed {seed}"
+    command += "".join(f" --dtype {name}" for name in dtypes)
+    command += "".join(f" --design {name}" for name in designs)
+    command += f" --device {place} --jobs {jobs}"
+    return Asked(
+        cases, fault_seeds, tuple(dtypes or known), tuple(designs or DESIGNS), place, seed, jobs,
+        command,
+    )  # fmt: skip
