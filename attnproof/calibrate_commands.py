@@ -65,7 +65,7 @@ def calibrate(
 
 
 def _stored(device: torch.device) -> Calibration:
-    from .numeric.calibration.backend import backend_of
+    from .numeric.calibration.record import backend_of
     from .numeric.calibration.store import folder, stored
 
     backend = backend_of(device)

@@ -11,8 +11,7 @@ from .terminal_text import headed
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from .numeric.calibration.depth import Depth
-    from .numeric.calibration.record import Calibration
+    from .numeric.calibration.record import Calibration, Depth
 
 __all__ = ["tables"]
 

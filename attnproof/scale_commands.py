@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
-    from .numeric.at_scale.results import Found
+    from .numeric.at_scale.comparison import Found
     from .scale_records import ScaleRecord
 
 __all__ = ["calls_of", "register", "scale", "scale_table", "told_of"]
@@ -76,7 +76,7 @@ def scale(
         require_file(json)
     calls = calls_of(tokens, heads, width, dtype or [Dtype.float32], causal, kernel, device, seed)
     if rounds:
-        from .numeric.at_scale.cost import COUNTED, cost_at_scale
+        from .numeric.at_scale.methods import COUNTED, cost_at_scale
 
         require_known(way or (), COUNTED, "a way counted in forwards", ", ".join(COUNTED))
         for call in calls:
@@ -119,7 +119,7 @@ def calls_of(
     except ImportError as error:
         raise UsageError(f"scale needs torch ({error}); install torch") from None
     from .numeric.at_scale.call import Call, kernel_named
-    from .numeric.calibration.in_force import NotCalibrated
+    from .numeric.calibration.store import NotCalibrated
     from .numeric.devices import chosen, dtype_named
 
     try:

@@ -15,7 +15,7 @@ from .evidence import InternalErrorEvidence, Number, Record, Status
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .numeric.at_scale.results import Found
+    from .numeric.at_scale.comparison import Found
 
 __all__ = ["PolicyRecord", "ScaleRecord", "WayRecord", "scale_record", "scale_schema_text"]
 

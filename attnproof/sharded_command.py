@@ -14,7 +14,7 @@ from .usage import UsageError, require_device, require_file, require_known
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .numeric.at_scale.results import Found
+    from .numeric.at_scale.comparison import Found
     from .records import Expected
 
 __all__ = ["register", "sharded"]
@@ -51,8 +51,7 @@ def sharded(
     if name is not None:
         return _theorem(name, scale, dtype, device, seed, json)
     (call,) = calls_of(tokens, heads, width, [dtype], causal, kernel, _own(device), seed)
-    from .numeric.sharded.attention import check_sharded
-    from .numeric.sharded.shares import CannotShare, processes
+    from .numeric.sharded.attention import CannotShare, check_sharded, processes
 
     try:
         with processes(call.device) as mesh:
@@ -81,7 +80,7 @@ def _theorem(
         raise UsageError(f"wanted a theorem that can be read, got {name!r}; {told}")
     from .judgement import opposite
     from .numeric.devices import chosen, dtype_named
-    from .numeric.sharded.shares import processes
+    from .numeric.sharded.attention import processes
     from .numeric.sharded.statements import measure_sharded
 
     claimed = [

@@ -17,8 +17,7 @@ from .terminal_text import bar
 from .usage import UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
-    from .numeric.trials.batches import Batch
-    from .numeric.trials.judging import Case
+    from .numeric.trials.judging import Batch, Case
     from .trials import Asked, Tell
 
 __all__ = ["register"]

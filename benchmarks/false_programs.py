@@ -31,7 +31,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.declared import parse
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as

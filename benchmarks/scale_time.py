@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.table import Table
 
 from attnproof.numeric.at_scale.call import Call, kernel_named
-from attnproof.numeric.at_scale.cost import cost_at_scale
+from attnproof.numeric.at_scale.methods import cost_at_scale
 from attnproof.numeric.devices import chosen, dtype_named
-from attnproof.numeric.residues.cost import cost
+from attnproof.numeric.residues.exact import cost
 
 __all__ = ["at_scale_cost", "exact_cost"]
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from .profile import Profile, wide_dtype
 from .rounded import Rounded, Scalar
 
-__all__ = ["Arithmetic", "representable"]
-
 FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
 LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
 

@@ -21,8 +21,6 @@ from .sample import draw
 from .scale import scale_named
 from .torch_reading import TorchReading
 
-__all__ = ["CheckCost", "benchmark_equivariance", "equivariance_of", "largest_difference"]
-
 CHUNK = 1 << 16
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["LARGEST", "spectral", "through"]
-
 LARGEST = 256
 """The largest width at which the norm of a matrix is computed."""
 

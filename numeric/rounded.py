@@ -18,8 +18,6 @@ from .norms import LARGEST, spectral, through
 if TYPE_CHECKING:
     from .arithmetic import Arithmetic
 
-__all__ = ["Rounded", "Scalar", "gamma"]
-
 Scalar = int | float
 
 

@@ -16,11 +16,6 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 from .designs import NORMAL, Design
 
-__all__ = [
-    "SCALES", "Scale", "UnknownScale", "depths", "roles", "scale_named", "sizes_of", "terms_of",
-    "tokens",
-]  # fmt: skip
-
 GIVEN_ENTRIES = 1 << 27
 """The largest given that is drawn, in entries: 1 GiB in float64."""
 

@@ -19,8 +19,6 @@ from .concrete import lengths
 from .givens import Given
 from .scalars import number_of
 
-__all__ = ["Draw", "NoValue", "crossing", "smooth"]
-
 DEEPEST = 64  # natural numbers near those of the code are tried up to this
 UNLIKE = ((1, 3), (2, 3), (1, 4))  # a smaller and a larger length, 1 among them
 

@@ -20,12 +20,10 @@ from .certified_numbers import (
     power,
     remainder,
     same,
+    turn,
 )  # fmt: skip
 from .evaluate import Evaluator
-from .exact_angles import turn
 from .terms import Term
-
-__all__ = ["Balls", "ReadsOutside"]
 
 
 class ReadsOutside(Unclear):

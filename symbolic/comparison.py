@@ -16,10 +16,6 @@ from .concrete import ConcreteClaim
 from .evaluate import Evaluator
 from .terms import Term
 
-__all__ = [
-    "NotRun", "Parted", "TermValues", "bound_variables", "called", "compared", "shown", "sides",
-]  # fmt: skip
-
 NEAR = 1e-9
 VISIBLE = 1e-3  # of the largest number of a side, what rounding may hide where it is compared
 ROUNDING = 1e-12  # nothing to look into below this

@@ -42,8 +42,6 @@ from .rules import Assumption
 from .scalars import is_integer, number_of
 from .terms import BINDERS, Term, free, instantiate, make
 
-__all__ = ["Discontinuous", "continuous", "whole_valued"]
-
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
 REARRANGES = frozenset([
     "named", "broadcast", "permute", "new axis", "reshape", "concat", "stack", "matmul",

@@ -12,8 +12,6 @@ from typing import Any
 from .scalars import ZERO, boolean, is_truth, is_whole, unary
 from .terms import Term, make
 
-__all__ = ["DTYPES", "DType", "cast", "dtype_of", "kind_of"]
-
 
 @dataclass(frozen=True)
 class DType:

@@ -16,8 +16,6 @@ import sympy as sp
 from .evaluate import Evaluator
 from .terms import Term
 
-__all__ = ["Explicit", "explicit"]
-
 _INDEX_KINDS = ("permutation", "injection", "index map", "boolean")
 _SYMBOLS: dict[str, dict[str, bool]] = {
     "positive": {"positive": True}, "nonnegative": {"nonnegative": True},

@@ -16,18 +16,6 @@ from .normal_form.equations import chain, inside, reverse, rewrite, under
 from .scalars import entry, index
 from .terms import BINDERS, Term, free, instantiate, make, postorder
 
-__all__ = [
-    "Contraction",
-    "Equation",
-    "assumed",
-    "contraction",
-    "equations",
-    "instance",
-    "law_of",
-    "replaced",
-    "turned",
-]
-
 
 @dataclass(frozen=True)
 class Contraction:

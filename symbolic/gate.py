@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from .bodies import Ran
     from .statement import Statement
 
-__all__ = ["Misread", "Misreading", "misreading", "require_read"]
-
 FEW = 4  # sizes up to this are among those that cross
 NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near numbers of the code
 AGAIN = 40  # times at sizes 1, where some side was no number yet

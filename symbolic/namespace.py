@@ -26,8 +26,7 @@ from .array import (
     truths,
 )  # fmt: skip
 from .dtypes import DTYPES, cast
-from .inspection import ask_from
-from .refusals import INSTEAD
+from .refusals import INSTEAD, ask_from
 from .scalars import (
     ONE,
     ZERO,

@@ -26,6 +26,7 @@ from .derivation import (
     Witness,
 )  # fmt: skip
 from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
+from .divisors import opened
 from .facts import Equation, assumed
 from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
@@ -34,9 +35,6 @@ from .rules import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .steps import rule_counts
 from .terms import Term, make, substitute
-from .unfolding import opened
-
-__all__ = ["AtHand", "Shown", "compared", "difference", "show"]
 
 
 @dataclass(frozen=True)

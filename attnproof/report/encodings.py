@@ -22,7 +22,7 @@ from ..card_records import (
 )
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
-from ..symbolic.latex.claims import width
+from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
 from . import view
 from .plots import Plot, plots

@@ -26,7 +26,7 @@ from ..records import (
     Verdict,
 )  # fmt: skip
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
-from ..symbolic.latex.claims import width
+from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek

@@ -28,8 +28,6 @@ from .residual import Generic, Seen, scores_moved
 from .spread import Spread
 from .weights import Attended, attended, eager_kernel, kernel_of
 
-__all__ = ["Call", "Moved", "call_of", "seen"]
-
 CPU = torch.device("cpu")
 LARGEST = 1 << 24
 """The most weights that are held at once; of more, the first rows are looked at."""

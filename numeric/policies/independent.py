@@ -20,20 +20,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from .spread import Spread
 
-__all__ = [
-    "ALIKE",
-    "LAMBDA",
-    "Part",
-    "copies",
-    "linear",
-    "multiplicity",
-    "plus",
-    "radius_of",
-    "root",
-    "sources",
-]
-
-
 ALIKE = 8  # equal numbers in an array, until its roundings are shared
 SHORT = 256  # numbers that are counted sooner one by one
 COUNTED = 1 << 13  # entries in which equal numbers are counted

@@ -34,8 +34,6 @@ from .independent import copies, sources
 from .spread import Spread
 from .weights import Attended
 
-__all__ = ["KEY_LIMIT", "LIMIT", "Generic", "Projected", "Seen", "scores_moved", "spoken"]
-
 LIMIT = 5.3
 KEY_LIMIT = 7.0
 CANDIDATES = 3

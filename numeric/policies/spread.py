@@ -43,8 +43,6 @@ from .independent import ALIKE, LAMBDA, Part, linear, multiplicity, plus, radius
 if TYPE_CHECKING:
     from .calculus import SpreadArithmetic
 
-__all__ = ["Spread", "likely"]
-
 MOST_PARTS = 4
 
 

@@ -12,9 +12,7 @@ from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder, substitute
 
-from .whole import Whole, whole
-
-__all__ = ["NO_ORDER", "NUMBERS", "SIGNED", "Hypothesis", "replaced"]
+from .angles import Whole, whole
 
 NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 SIGNED = ("positive", "nonnegative")

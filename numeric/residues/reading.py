@@ -15,19 +15,14 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term
 
-from ..elementwise import combine
-from ..integers import Integers
-from ..reading import RowReading
+from ..reading import RowReading, combine
+from ..torch_reading import Integers
 from ..walk import Where
-from .angles import AngleReading
-from .arithmetic import FieldArithmetic
+from .angles import AngleReading, Whole, is_whole, positions_in, whole
 from .draws import Draws
-from .residue import Degree, NoResidue, Residue
+from .residue import Degree, FieldArithmetic, NoResidue, Residue
 from .roots import roots
 from .towers import Tower, power
-from .whole import Whole, is_whole, positions_in, whole
-
-__all__ = ["ResidueReading"]
 
 ENTRIES = 1 << 21  # small pieces: large ones leave the cache, tiny ones repeat the work of products
 COMPARED = ("equal", "less", "less_equal")

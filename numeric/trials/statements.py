@@ -28,11 +28,8 @@ from attnproof.theorems.definitions.attention import attention, causal, masked_a
 from attnproof.theorems.definitions.rotary import rotate_half
 
 from ..designs import Design
-from ..parts import drawn
 from ..scale import Scale
-from ..task import Task
-
-__all__ = ["LONG", "TOKENS", "TRIALS", "Trial", "rotary_attention", "task_of"]
+from ..task import Task, drawn
 
 ROWS = 64
 POSITIONS = 4_096

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...numeric.residues.arithmetic import FieldArithmetic
-from ...numeric.residues.residue import CONSTANT, Degree
+from ...numeric.residues.residue import CONSTANT, Degree, FieldArithmetic
 from ...numeric.residues.towers import powers, tower
 from .payload import Field, Lost, NoMeaning, Number, Pair, Payload
 

@@ -7,7 +7,7 @@ with how it was read and how far it may be off.  What code says of itself is rea
 
 from __future__ import annotations
 
-from ...numeric.rotary_precision.survey import one_thread
+from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finite import NotFinite, watching
 from ..identity import Identity, Part

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.bound import bound_of
-from ...numeric.rotary_precision.formats import Format
+from ...numeric.rotary_precision.bound import Format, bound_of
 from ..draw import Draw
 from ..subjects import Rotary
 

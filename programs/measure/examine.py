@@ -7,7 +7,7 @@ from importlib import import_module
 
 from attnproof.theorems.laws import laws_of
 
-from ...numeric.rotary_precision.survey import one_thread
+from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finding import Finding
 from ..subjects import Subject

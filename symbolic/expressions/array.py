@@ -20,8 +20,6 @@ from sympy.logic.boolalg import Boolean
 from ..array import Array
 from ..evaluate import Evaluator
 
-__all__ = ["Expressions", "Length", "as_expressions", "each", "entry", "label", "symbols"]
-
 
 class Length(int):
     """An axis length: a whole number whose quotients and roots are exact.

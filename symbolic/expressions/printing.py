@@ -12,8 +12,6 @@ import sympy as sp
 if TYPE_CHECKING:
     from .deriving import Sides
 
-__all__ = ["LONGEST", "entry_lines", "short_sides"]
-
 LONGEST = 160
 """The characters of a side that is still read."""
 

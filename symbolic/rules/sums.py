@@ -24,11 +24,6 @@ from ..scalars import (
 from ..terms import Term, bind, free, instantiate, make, substitute
 from .base import NOTHING, Refused, Result, fresh, need
 
-__all__ = [
-    "closed", "constant", "count", "cut", "delta", "distribute", "exchange", "factor", "opened",
-    "orthogonal", "radix", "reflect", "reindex", "standard", "unroll",
-]  # fmt: skip
-
 
 def opened(t: Term, rule: str, *, expectation: bool = False) -> tuple[Term, Term, Term]:
     """(length, a fresh index, the body at that index) of a sum."""

@@ -10,7 +10,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.numeric.rotary_precision import survey as surveying
-from attnproof.numeric.rotary_precision.scores import Errors, errors
+from attnproof.numeric.rotary_precision.limits import Errors, errors
 from attnproof.precision_records import PrecisionRecord
 from attnproof.precision_tables import markdown, sheets
 

@@ -10,8 +10,8 @@ import torch
 
 from attnproof.numeric.arithmetic import Arithmetic, representable
 from attnproof.numeric.attention_bound import AttentionBound, softmax_bound
+from attnproof.numeric.calibration.record import name_of
 from attnproof.numeric.calibration.store import KNOWN, read
-from attnproof.numeric.calibration.units import name_of
 from attnproof.numeric.profile import profile_of, unit_roundoff
 
 CPU = torch.device("cpu")

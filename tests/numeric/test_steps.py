@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnproof.numeric import steps
+from attnproof.numeric import run as steps
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of

@@ -11,13 +11,13 @@ import pytest
 import sympy as sp
 from flint import fmpq
 
+from attnproof.symbolic import evaluate as recurrences
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic import recurrences
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.certified_numbers import Unclear
 from attnproof.symbolic.claim import iterate, rows
-from attnproof.symbolic.evaluate import Evaluator
+from attnproof.symbolic.evaluate import Evaluator, Recurrences
 from attnproof.symbolic.explicit import Explicit
 from attnproof.symbolic.givens import (
     Given,
@@ -30,7 +30,6 @@ from attnproof.symbolic.givens import (
     sizes,
     standard,
 )  # fmt: skip
-from attnproof.symbolic.recurrences import Recurrences
 from attnproof.symbolic.terms import Term, make
 
 n, d = sizes("n d")
