@@ -24,16 +24,7 @@ import numpy as np
 from .assignments import Draw, NoValue, crossing
 from .bodies import Unlinked
 from .claim import Claim
-from .comparison import (
-    NotRun,
-    Parted,
-    TermValues,
-    bound_variables,
-    called,
-    compared,
-    shown,
-    sides,
-)
+from .comparison import NotRun, Parted, TermValues, bound_variables, called, compared, shown, sides
 from .concrete import ConcreteClaim
 from .givens import Given
 from .ranges import open_ranges

@@ -15,14 +15,7 @@ import torch
 
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.definition import definition
-from attnproof.symbolic.givens import (
-    Given,
-    frequencies,
-    permutation,
-    positions,
-    real,
-    sizes,
-)
+from attnproof.symbolic.givens import Given, frequencies, permutation, positions, real, sizes
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, causal, masked_attention
 from attnproof.theorems.definitions.rotary import rotate_half

@@ -8,19 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..scalars import (
-    ONE,
-    ZERO,
-    add,
-    always_less,
-    below,
-    entry,
-    integer,
-    mul,
-    num,
-    number_of,
-    unary,
-)  # fmt: skip
+from ..scalars import ONE, ZERO, add, always_less, below, entry, integer, mul, num, number_of, unary
 from ..terms import Term, bind, free, instantiate, make, substitute
 from .base import NOTHING, Refused, Result, fresh, need
 

@@ -18,7 +18,6 @@ from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.certified_numbers import Unclear
 from attnproof.symbolic.claim import iterate, rows
 from attnproof.symbolic.evaluate import Evaluator, Recurrences
-from attnproof.symbolic.explicit import Explicit
 from attnproof.symbolic.givens import (
     Given,
     index_map,
@@ -31,6 +30,7 @@ from attnproof.symbolic.givens import (
     standard,
 )  # fmt: skip
 from attnproof.symbolic.terms import Term, make
+from benchmarks.explicit import Explicit
 
 n, d = sizes("n d")
 omega = probability_space("Ω")

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from .evaluate import Evaluator
-from .terms import Term
+from attnproof.symbolic.evaluate import Evaluator
+from attnproof.symbolic.terms import Term
 
 _INDEX_KINDS = ("permutation", "injection", "index map", "boolean")
 _SYMBOLS: dict[str, dict[str, bool]] = {
