@@ -60,11 +60,6 @@ class Integers(RowReading):
         """1 and 0."""
         return condition.to(torch.int64)
 
-    def product(self, left: Any, right: Any) -> Tensor:
-        """The product of two matrices of whole numbers."""
-        result: Tensor = left @ right
-        return result
-
     def integers(self) -> Integers:
         """Itself."""
         return self
@@ -170,11 +165,6 @@ class BoundReading(NumberedReading):
     def truth(self, condition: Tensor) -> Rounded:
         """1 and 0, exact."""
         return self.arithmetic.exact(condition.to(torch.float64))
-
-    def product(self, left: Any, right: Any) -> Rounded:
-        """The product with its radius."""
-        result: Rounded = left @ right
-        return result
 
     def integers(self) -> Integers:
         """Whole numbers, exact."""

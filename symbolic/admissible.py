@@ -178,12 +178,12 @@ def _rational(x: Any) -> Any:
 class _Forms(Balls):
     """The entries of some variables are unknowns."""
 
-    def op_power(self, t: Term) -> Any:
-        exponent: Any = t.data
-        base = np.asarray(self(t.args[0]), dtype=object)
-        if exponent < 0 or not any(isinstance(x, _Form) for x in base.ravel()):
-            return super().op_power(t)
-        return (base**exponent)[()]
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        if op == "power" and data >= 0:
+            base = np.asarray(args[0], dtype=object)
+            if any(isinstance(x, _Form) for x in base.ravel()):
+                return (base**data)[()]
+        return super().elementwise(op, data, *args)
 
 
 def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> bool:

@@ -85,24 +85,10 @@ class TermValues(Evaluator):
             raise OutOfRange(f"nothing: entries {start} to {last} of an axis of length {length}")
         return super().op_slice(t)
 
-    def op_pick(self, t: Term) -> Any:
-        place: Any = t.data
-        self.within(self.integer(t.args[1]), t.args[0].shape[place])
-        return super().op_pick(t)
-
-    def op_entry(self, t: Term) -> Any:
-        for at, length in zip(t.args[1:], t.args[0].shape, strict=True):
-            self.within(self.integer(at), length)
-        return super().op_entry(t)
-
-    def op_gather(self, t: Term) -> Any:
-        axis: Any = t.data
-        self.within(self(t.args[1]), t.args[0].shape[axis])
-        return super().op_gather(t)
-
-    def within(self, at: Any, length: Term) -> None:
-        if np.any((np.asarray(at) < 0) | (np.asarray(at) >= self.length(length))):
-            raise OutOfRange(f"nothing: entry {at} of an axis of length {self.length(length)}")
+    def inside(self, t: Term, axis: int, places: Any) -> None:
+        length, at = self.length(t.args[0].shape[axis]), np.asarray(places)
+        if np.any((at < 0) | (at >= length)):
+            raise OutOfRange(f"nothing: entry {places} of an axis of length {length}")
 
     def op_space(self, t: Term) -> Any:
         return self.constant(self.length(t))

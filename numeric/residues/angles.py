@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -246,8 +246,3 @@ class AngleReading(RowReading):
         """A product of matrices is no angle here."""
         del left, right
         raise NoResidue("an angle computed by a product of matrices")
-
-    def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
-        """How to compute selected rows of a term that moves entries."""
-        return getattr(self, "rows_" + term.op.replace(" ", "_"), None)
-

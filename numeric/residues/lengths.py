@@ -8,6 +8,7 @@ from math import prod
 
 import torch
 
+from attnproof.symbolic.evaluate import Source, sources
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
@@ -96,38 +97,17 @@ class _Work:
 
     def _inner(self, t: Term, wanted: Wanted) -> list[tuple[Term, Wanted]]:
         """The arguments, and what of them is wanted."""
-        axis = t.data if isinstance(t.data, int) else 0
-        if t.op in ("named", "gather", "slice"):
-            return [(t.args[0], wanted)]
-        if t.op == "broadcast":
-            (x,) = t.args
-            outer = t.ndim - x.ndim
-            matched = zip(wanted[outer:], x.shape, t.shape[outer:], strict=True)
-            return [(x, tuple(k if n is m else None for k, n, m in matched))]
-        if t.op == "matmul":
-            x, y = t.args
-            right = (None,) if y.ndim == 1 else (*wanted[: y.ndim - 2], None, wanted[-1])
-            return [(x, (*wanted[: x.ndim - 1], None)), (y, right)]
-        if t.op == "permute":
-            source: list[int | None] = [None] * t.ndim
-            for place, at in enumerate(t.data):
-                source[at] = wanted[place]
-            return [(t.args[0], tuple(source))]
-        if t.op in ("new axis", "stack"):
-            return [(x, (*wanted[:axis], *wanted[axis + 1 :])) for x in t.args]
-        if t.op == "reduce":
-            return [(t.args[0], (*wanted[:axis], None, *wanted[axis:]))]
-        if t.op == "pick":
-            one = None if t.args[0].op == "var" else 1
-            return [(t.args[0], (*wanted[:axis], one, *wanted[axis:]))]
-        if t.op == "concat":
-            return [(x, (*wanted[:axis], None, *wanted[axis + 1 :])) for x in t.args]
-        if t.op == "call":
-            batch = t.data[1]
-            return [(x, (*wanted[:batch], *(None,) * (x.ndim - batch))) for x in t.args]
-        if all(x.shape == t.shape for x in t.args):
-            return [(x, wanted) for x in t.args]
-        return [(x, (None,) * x.ndim) for x in t.args]
+
+        def asked(arg: Term, source: Source) -> int | None:
+            if source == "one":
+                return None if arg.op == "var" else 1  # a variable is there as a whole
+            axis = source[0] if isinstance(source, tuple) else source
+            return wanted[axis] if isinstance(axis, int) else None
+
+        return [
+            (arg, tuple(asked(arg, source) for source in places))
+            for arg, places in zip(t.args, sources(t), strict=True) if places is not None
+        ]  # fmt: skip
 
 
 # The sizes of an exact check, and the rows that it looks at
