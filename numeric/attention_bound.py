@@ -78,19 +78,13 @@ class AttentionBound:
     ) -> Rounded:
         """The exact attention and its radius; the mask is a mask, or a bias on the scores."""
         profile = query.arithmetic.profile
-        u, width, n = profile.accumulate, query.shape[-1], key.shape[-2]
-        measured, low = profile.kernel(self.kernel), profile.store > u
-        scores_stored = self.scores_stored or measured.scores_stored
-        weights_stored = self.weights_stored or measured.weights_stored
-        stored_score = profile.store if scores_stored and low else 0.0
-        stored_weight = profile.store if weights_stored and low else 0.0
-        scale = 1 / math.sqrt(width)
+        u, width, scale = profile.accumulate, query.shape[-1], 1 / math.sqrt(query.shape[-1])
+        of_norms, of_scores = weight_error(self, profile, width)
         scores = query.value @ key.value.mT * scale
         norms = (
             scale * query.value.norm(dim=-1)[..., :, None] * key.value.norm(dim=-1)[..., None, :]
         )
-        operand = 2 * profile.operand + profile.operand**2 + 2 * stored_score
-        eta = (gamma(width + 4, u) + operand) * norms + _input_error(query, key, scale)
+        eta = of_norms * norms + _input_error(query, key, scale)
         if isinstance(mask, Rounded):
             bias = query.arithmetic.stored(mask, profile.store)
             eta = eta + u * scores.abs() + bias.error()
@@ -98,32 +92,26 @@ class AttentionBound:
             eta = eta + u * torch.where(scores.isinf(), 0.0, scores.abs())
         elif mask is not None:
             scores = torch.where(mask, scores, -math.inf)
-        top = scores.amax(-1, keepdim=True)
-        rises = _rises(scores)
-        eta = eta + stored_score * scores.abs() + u * (top - scores)
-        eta = eta + measured.exponential_error * u * (1 + rises)
-        weights = torch.softmax(scores, -1)
+        top, rises = scores.amax(-1, keepdim=True), 1.0 + rises_of(scores)
+        eta = eta + of_scores * scores.abs() + u * (top - scores)
+        eta = eta + profile.kernel(self.kernel).exponential_error * u * (1 + rises)
+        weights, v = torch.softmax(scores, -1), value.value
         e = torch.where(weights == 0, 0.0, torch.expm1(eta))
-        v = value.value
-        output = weights @ v
-        square = weights @ (v * v)
-        spread = (weights * e * e).sum(-1, keepdim=True).sqrt()
-        total = gamma(profile.attention_terms(n, self.kernel, self.queries), u) + profile.operand
-        radius = spread * (square - output * output).clamp(min=0).sqrt()
-        radius = radius + (stored_weight + total + rises * u) * square.sqrt()
-        radius = radius + (total + (rises + 2) * u) * output.abs()
-        radius = radius + profile.least * v.abs().sum(-2, keepdim=True)
-        left = 1 - (weights * e).sum(-1, keepdim=True) - total
-        radius = torch.where(left > 0, radius / left, math.inf)
+        one = Sums(
+            top, torch.ones_like(top), (weights * e).sum(-1, keepdim=True),
+            (weights * e * e).sum(-1, keepdim=True), rises, weights @ v, weights @ (v * v),
+        )  # fmt: skip
+        least = v.abs().sum(-2, keepdim=True)
+        radius, spread, total = distance(one, least, key.shape[-2], profile, self)
         if value.radius is not None:
             radius = radius + (1 + spread + total) * (weights * (1 + e)) @ value.radius
-        return query.arithmetic.rounded(output, radius, profile.store)
+        return query.arithmetic.rounded(one.values, radius, profile.store)
 
 
-def _rises(scores: Tensor) -> Tensor:
-    """How often a row reaches a new maximum from left to right: no blocking rescales more."""
+def rises_of(scores: Tensor) -> Tensor:
+    """How often a row reaches a new maximum after its first: no blocking rescales more."""
     running = scores.cummax(-1).values
-    return 1.0 + (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
+    return (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
 
 
 def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
@@ -326,8 +314,7 @@ def _raise(sums: Sums, scores: Tensor, u: float) -> None:
     """The maximum with these scores, and how often it rises from left to right."""
     top = torch.maximum(sums.top, scores.amax(-1, keepdim=True))
     if bool((top > sums.top).any()):
-        running = torch.cat((sums.top, scores), -1).cummax(-1).values
-        sums.rises += (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
+        sums.rises += rises_of(torch.cat((sums.top, scores), -1))
         sums.raised(top, u)
 
 
@@ -335,23 +322,30 @@ def closed(
     sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
 ) -> Reference:
     """The output and its radius, from the sums over all keys."""
+    sums.errors_grow(
+        profile.kernel(bound.kernel).exponential_error * profile.accumulate * (1 + sums.rises)
+    )
+    radius, _, _ = distance(sums, least, keys, profile, bound)
+    output = sums.values / sums.weights
+    own = output.abs().mul_(profile.store).add_(profile.least)
+    return Reference(output, radius.mul_(1 + profile.store).add_(own))
+
+
+def distance(
+    sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
+) -> tuple[Tensor, Tensor, float]:
+    """The radius before the output is stored; √(Σ p e²); the error of the sum over keys."""
     u, store = profile.accumulate, profile.store
-    measured = profile.kernel(bound.kernel)
-    weights_stored = bound.weights_stored or measured.weights_stored
+    weights_stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
     stored_weight = store if weights_stored and store > u else 0.0
-    sums.errors_grow(measured.exponential_error * u * (1 + sums.rises))
     terms = profile.attention_terms(keys, bound.kernel, bound.queries)
     total = gamma(terms, u) + profile.operand
-    output = sums.values / sums.weights
-    square = sums.squares / sums.weights
+    output, square = sums.values / sums.weights, sums.squares / sums.weights
     left = 1 - sums.first / sums.weights - total
     spread = (sums.second / sums.weights).sqrt_()
-    size = output.abs()
     radius = torch.addcmul(square, output, output, value=-1).clamp_(min=0).sqrt_().mul_(spread)
     radius.addcmul_(square.sqrt_(), stored_weight + total + sums.rises * u)
-    radius.addcmul_(size, total + (sums.rises + 2) * u)
+    radius.addcmul_(output.abs_(), total + (sums.rises + 2) * u)
     radius.add_(profile.least * least)
     radius.div_(torch.where(left > 0, left, math.nan)).nan_to_num_(nan=math.inf, posinf=math.inf)
-    own = size.mul_(store).add_(profile.least)
-    return Reference(output, radius.mul_(1 + store).add_(own))
-
+    return radius, spread, total

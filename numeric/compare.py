@@ -41,12 +41,12 @@ class Comparison:
         return self.error / self.tolerance if self.tolerance else math.inf
 
 
-_RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
+RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def worse(a: Comparison, b: Comparison) -> Comparison:
     """The one that says more against the claim."""
-    return max(a, b, key=lambda c: (_RANK[c.status], c.ratio))
+    return max(a, b, key=lambda c: (RANK[c.status], c.ratio))
 
 
 def compared(

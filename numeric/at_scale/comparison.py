@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Reference
-from ..compare import REFERENCE_SHARE
+from ..compare import RANK, REFERENCE_SHARE, Comparison
 from ..measurement import STATUSES, Judged
 from ..profile import Profile
 
@@ -80,13 +80,6 @@ def chance(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> st
     return text
 
 
-def ratio(error: float, tolerance: float) -> float:
-    """error / tolerance; 0 where there is no error."""
-    if error == 0:
-        return 0.0
-    return error / tolerance if tolerance else math.inf
-
-
 # Computed rows against a reference with its radius: the worst entry, and what it says
 
 NOT_A_NUMBER = "what the kernel computed is not a number there"
@@ -96,26 +89,13 @@ WRONG = "farther from the value in float64 than rounding can bring it"
 
 
 @dataclass(frozen=True)
-class Worst:
+class Worst(Comparison):
     """The entry where error over tolerance is largest, and whether all are within.
 
     ``further`` is what other policies say of the same rows.
     """
 
-    error: float
-    tolerance: float
-    place: tuple[int, ...]
-    status: str
-    reason: str = ""
     further: tuple[Judged, ...] = ()
-
-    @property
-    def ratio(self) -> float:
-        """error / tolerance."""
-        return ratio(self.error, self.tolerance)
-
-
-_RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def worse(a: Worst | None, b: Worst) -> Worst:
@@ -124,12 +104,12 @@ def worse(a: Worst | None, b: Worst) -> Worst:
         return b
     both = (*a.further, *b.further)
     further = {j.policy: max((k for k in both if k.policy == j.policy), key=_weight) for j in both}
-    worst = max(a, b, key=lambda w: (_RANK[w.status], w.ratio))
+    worst = max(a, b, key=lambda w: (RANK[w.status], w.ratio))
     return replace(worst, further=tuple(further.values()))
 
 
 def _weight(judged: Judged) -> tuple[int, float]:
-    return _RANK[judged.status], judged.ratio
+    return RANK[judged.status], judged.ratio
 
 
 def with_residual(worst: Worst, residual: Judged) -> Worst:

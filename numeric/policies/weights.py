@@ -33,7 +33,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound, softmax_bound
+from ..attention_bound import AttentionBound, rises_of, softmax_bound
 from ..profile import Profile
 from ..rounded import Rounded
 from .independent import LAMBDA, Part, radius_of, root, sources
@@ -159,7 +159,7 @@ def attended(
     seen = torch.where(scores.isinf(), 0.0, scores)
     top = scores.amax(-1, keepdim=True)
     below = torch.where(scores.isinf(), 0.0, top - seen)
-    rises = 1.0 + (_new_maxima(scores)).sum(-1, keepdim=True)
+    rises = 1.0 + rises_of(scores)
     square = square + (store_score * store_score + u * u * (bias is not None)) * seen.square()
     square = square + (u * below).square() + (kernel.exponential_error * u * (1 + rises)).square()
     read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
@@ -188,11 +188,6 @@ def _read(x: Spread, unit: float) -> Tensor | None:
         return own
     read = unit * x.value.abs()
     return read if own is None else (own.square() + read.square()).sqrt()
-
-
-def _new_maxima(scores: Tensor) -> Tensor:
-    running = scores.cummax(-1).values
-    return running[..., 1:] > running[..., :-1]
 
 
 def common(call: Attended) -> Tensor:
