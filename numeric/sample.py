@@ -18,11 +18,10 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
-from .arithmetic import Arithmetic
 from .design_changes import designed
 from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
 from .profile import Profile, profile_of, unit_roundoff, wide_dtype
-from .rounded import Rounded
+from .rounded import Arithmetic, Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term
 
-from .arithmetic import Arithmetic
 from .profile import Profile, wide_dtype
 from .reading import RowReading
-from .rounded import Rounded
+from .rounded import Arithmetic, Rounded
 from .walk import ENTRIES, Replacement, Where
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them

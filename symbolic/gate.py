@@ -21,10 +21,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .assignments import Draw, NoValue, crossing
 from .bodies import Unlinked
 from .claim import Claim
-from .comparison import NotRun, Parted, TermValues, bound_variables, called, compared, shown, sides
+from .comparison import (
+    Draw,
+    NotRun,
+    NoValue,
+    Parted,
+    TermValues,
+    bound_variables,
+    called,
+    compared,
+    crossing,
+    shown,
+    sides,
+)
 from .concrete import ConcreteClaim
 from .givens import Given
 from .ranges import open_ranges

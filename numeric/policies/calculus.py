@@ -15,15 +15,13 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term, free, postorder
 
-from ..arithmetic import Arithmetic
 from ..attention_bound import AttentionBound, softmax_bound
 from ..profile import Profile
-from ..rounded import Rounded, Scalar
+from ..rounded import Arithmetic, Rounded, Scalar
 from ..sample import SmoothFunction
 from ..torch_reading import BoundReading
 from ..walk import ENTRIES, Replacement, Where
-from .independent import Part, multiplicity, plus, radius_of, root, sources
-from .spread import Spread
+from .spread import Part, Spread, multiplicity, plus, radius_of, root, sources
 from .weights import attention_spread, softmax_spread
 
 # The functions of arrays that carry how far their errors spread, and a reading with them

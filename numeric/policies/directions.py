@@ -23,9 +23,8 @@ from ..rounded import Rounded
 from ..sample import Sample
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, RowWalk, Where
-from .independent import ALIKE, multiplicity
 from .residual import Generic, Seen, scores_moved
-from .spread import Spread
+from .spread import ALIKE, Spread, multiplicity
 from .weights import Attended, attended, eager_kernel, kernel_of
 
 CPU = torch.device("cpu")

@@ -40,9 +40,8 @@ from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..walk import Where
 from .directions import seen
-from .independent import LAMBDA
 from .residual import Generic, Seen, Strongest, spoken
-from .spread import likely
+from .spread import LAMBDA, likely
 
 if TYPE_CHECKING:
     from ..task import Task

@@ -30,8 +30,7 @@ from math import inf, sqrt
 import torch
 from torch import Tensor
 
-from .independent import copies, sources
-from .spread import Spread
+from .spread import Spread, copies, sources
 from .weights import Attended
 
 LIMIT = 5.3

@@ -36,8 +36,7 @@ from torch import Tensor
 from ..attention_bound import AttentionBound, rises_of, softmax_bound
 from ..profile import Profile
 from ..rounded import Rounded
-from .independent import LAMBDA, Part, radius_of, root, sources
-from .spread import Spread
+from .spread import LAMBDA, Part, Spread, radius_of, root, sources
 
 # Attention at some rows: exact weights, and how far each source of error spreads
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnproof.numeric.residues import towers as powers_of
-from attnproof.numeric.residues.exact import cost, exact
+from attnproof.numeric.residues.exact import exact
 from attnproof.numeric.residues.lengths import BUDGET, work
 from attnproof.numeric.residues.residue import EXACT, ONCE, FieldArithmetic, Residue
 from attnproof.numeric.residues.roots import inverse, linear, square_roots
@@ -18,6 +18,7 @@ from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import orthogonal, permutation, real, sizes
 from attnproof.symbolic.namespace import exp
 from attnproof.theorems.definitions.attention import attention, softmax
+from benchmarks.scale_time import cost
 from tests.numeric.statements import PAIRS, stated
 
 r, n = sizes("r n", "tokens")
