@@ -21,7 +21,7 @@ from torch import Tensor
 
 from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.facts import Contraction, contraction
-from attnproof.symbolic.givens import Given
+from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
@@ -169,7 +169,6 @@ def solved(
 
 
 ROOM = 1 / 8
-REAL = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> M
     """
     for law in statement.laws:
         index_values(law, sizes)  # refuses, before any work, what could not be checked in the end
-    told = frozenset(k for k, g in statement.givens.items() if g.kind in REAL)
+    told = frozenset(k for k, g in statement.givens.items() if g.kind in NUMBERS)
     formed: list[Formed] = []
     kept: dict[str, float] = {}
     values = dict(drawn)
@@ -265,7 +264,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
     """All equations at once, over the real givens they speak of; those are not rounded."""
     told = " and ".join(f"{a!r} = {b!r}" for a, b in statement.assume)
     within = frozenset[Term]().union(*(free(t) for pair in statement.assume for t in pair))
-    names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in REAL)
+    names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in NUMBERS)
     names = [name for name in names if name in drawn]
     if not names:
         raise Unsatisfiable(f"no values were found with {told}", discrete=True)
@@ -289,7 +288,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
     values, distance = found
     for name in names:
         kind = statement.givens[name].kind
-        if kind in ("positive", "nonnegative") and bool((values[name] <= 0).any()):
+        if kind in SIGNED and bool((values[name] <= 0).any()):
             raise Unsatisfiable(f"cannot draw values with {told} where {name} is {kind}")
     return Met({**drawn, **values}, (), dict.fromkeys(names, distance))
 
@@ -342,7 +341,7 @@ def _in_order(
         left, right = sides(claim, sizes, every)
         for side, other, sign in ((claim.left, right, 1), (claim.right, left, -1)):
             given = side.args[0] if side.op == "broadcast" else side
-            if given.op == "var" and given.data[1] in REAL and given.data[0] in free_to_move:
+            if given.op == "var" and given.data[1] in NUMBERS and given.data[0] in free_to_move:
                 name = str(given.data[0])
                 values[name] = _beyond(values[name], other, sign, room)
                 break
@@ -350,7 +349,7 @@ def _in_order(
             short = (right - left).clamp(min=0) + (left.abs() + right.abs()) * room
             for given, factor in (*_parts(claim.left, 1), *_parts(claim.right, -1)):
                 name = str(given.data[0])
-                if given.data[1] in REAL and name in free_to_move:
+                if given.data[1] in NUMBERS and name in free_to_move:
                     values[name] = values[name] + _narrowed(short, values[name]) / factor
                     break
     return values

@@ -21,11 +21,11 @@ import numpy as np
 from flint import fmpq, fmpq_mat, fmpq_mpoly, fmpq_mpoly_ctx
 
 from .balls import Balls
-from .candidates import NUMBERS, Candidate, array_of, is_design, reflection
+from .candidates import Candidate, array_of, is_design, reflection
 from .certified_numbers import NotANumber, Unclear, certified_gap, fraction, less, number, same
 from .claim import Claim, Law
 from .facts import Contraction, contraction
-from .givens import Given
+from .givens import NUMBERS, Given
 from .scalars import length_value
 from .terms import Term, free, substitute
 
@@ -33,7 +33,7 @@ from .terms import Term, free, substitute
 
 TRIED = 2000
 """The most values of a law's variables that are all tried."""
-POLYNOMIAL = ("real", "angle", "position", "frequency", "positive", "nonnegative", "natural")
+POLYNOMIAL = (*NUMBERS, "natural")
 
 Values = Mapping[str, Any]
 

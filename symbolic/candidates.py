@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .givens import Given
+from .givens import NUMBERS, Given
 from .scalars import length_value
 
 # Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
@@ -262,7 +262,6 @@ POOL = (
     *map(Fraction, (0, 1, -1, 2)), Fraction(1, 2), Fraction(-2), Fraction(3), Fraction(-1, 2),
     Fraction(1, 3), Fraction(-3), Fraction(3, 2), Fraction(5),
 )  # fmt: skip
-NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 NATURALS = (0, 1, 2, 3, 4, 6)
 
 

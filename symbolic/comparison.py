@@ -21,7 +21,7 @@ from .bodies import given_at
 from .claim import Claim
 from .concrete import ConcreteClaim, lengths
 from .evaluate import Evaluator
-from .givens import Given
+from .givens import SIGNED, Given
 from .scalars import number_of
 from .terms import Term
 
@@ -127,7 +127,7 @@ class Draw:
             found = self.random.choice(pool, size=shape)
         else:
             found = self.random.integers(-40, 40, size=shape) / 16
-        if kind in ("positive", "nonnegative"):
+        if kind in SIGNED:
             found = np.abs(found) + positive * (found == 0)
         return np.asarray(found)
 

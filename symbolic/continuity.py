@@ -35,8 +35,8 @@ from fractions import Fraction
 from functools import cache
 
 from .budget import spend
-from .candidates import NUMBERS
 from .divisors import settled
+from .givens import NUMBERS
 from .plain import plain
 from .rules import Assumption
 from .scalars import is_integer, number_of

@@ -31,10 +31,10 @@ from flint import arb, arb_mat, ctx, fmpq
 
 from .admissible import Assumptions, obeys
 from .balls import Balls, ReadsOutside
-from .candidates import NUMBERS, Candidate, draw
+from .candidates import Candidate, draw
 from .certified_numbers import NotANumber, Unclear, ball, certified_gap, finite, number
 from .claim import Claim, Law
-from .givens import Given
+from .givens import NUMBERS, Given
 
 # Certificates that an equation, linear in an unknown array, has no solution
 

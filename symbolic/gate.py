@@ -5,7 +5,7 @@ verdict the code itself is run on plain arrays, and every side of every conclusi
 compared with its term at the same values: entry by entry, in shape, in where it is no number, and
 in the relation that is claimed.  What disagrees is *misread*; it is neither proved nor refuted.
 
-What it cannot see: a difference at sizes beyond those of :func:`~.assignments.crossing` and the
+What it cannot see: a difference at sizes beyond those of :func:`~.comparison.crossing` and the
 whole numbers that stand in the code, one that shows in a few values alone, and one that rounding
 hides (less than 1e-9 of the largest number met on the way).  Code that could make such a difference
 asks for what is no array, and is refused before (``asked``).  A side that is nowhere all numbers,

@@ -16,6 +16,10 @@ from .refusals import demand
 from .scalars import integer, size
 from .terms import Term, make
 
+NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
+"""The kinds whose entries are real numbers."""
+SIGNED = ("positive", "nonnegative")
+
 
 class Size(Array):
     """A symbolic axis length; at least 1."""

@@ -34,11 +34,11 @@ import numpy as np
 from .admissible import Assumptions, certain, opened, settle
 from .balls import Balls
 from .budget import Budget, OutOfTime, now, within
-from .candidates import NUMBERS, POOL, Candidate, array_of, draw, outcomes, simpler
+from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .claim import Claim, Law, equal
 from .decision import Witness
 from .failures import PRECISIONS, Failure, failure_of
-from .givens import Given
+from .givens import NUMBERS, Given
 from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import name_of, witness_of

@@ -42,7 +42,7 @@ class Whole(Integers):
                 raise TooLarge("whole numbers of more than 62 bits")
         return super().rows_elementwise(t, where)
 
-    def product(self, left: Any, right: Any) -> Tensor:
+    def product(self, left: Any, right: Any) -> Any:
         """The product of two matrices of whole numbers."""
         if _most(left) * _most(right) * left.shape[-1] >= 1 << 62:
             raise TooLarge("whole numbers of more than 62 bits")

@@ -23,14 +23,14 @@ from torch import Tensor
 
 from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.facts import Contraction, contraction
-from attnproof.symbolic.givens import Given
+from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
 
 from ..hypotheses import Unsatisfiable, index_values, spot_of
 from ..walk import TooLarge
 from .angles import depth_of
-from .hypothesis import NO_ORDER, NUMBERS, SIGNED, Hypothesis
+from .hypothesis import NO_ORDER, Hypothesis
 from .residue import Degree, NoResidue, Residue
 from .roots import inverse, linear, real_roots, square_roots
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 # Numbers of one field that obey equations: formed from others, or solutions
 
-DRAWN = ("real", "positive", "nonnegative")
+DRAWN = ("real", *SIGNED)
 UNKNOWNS = 256  # of a system of linear equations
 SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and looked at
 TRIES = 40  # of rows for which a quadratic equation has no root

@@ -9,13 +9,12 @@ from typing import Any
 import torch
 
 from attnproof.symbolic.claim import Claim, Law
+from attnproof.symbolic.givens import NUMBERS, SIGNED
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder, substitute
 
 from .angles import Whole, whole
 
-NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
-SIGNED = ("positive", "nonnegative")
 NO_ORDER = "a field has no order"
 
 

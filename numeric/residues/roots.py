@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.givens import Given
+from attnproof.symbolic.givens import SIGNED, Given
 from attnproof.symbolic.scalars import length_value
 
 from ..torch_reading import TorchReading
-from .hypothesis import SIGNED, Hypothesis
+from .hypothesis import Hypothesis
 from .residue import FieldArithmetic, NoResidue
 from .towers import prime_factors
 
