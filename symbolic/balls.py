@@ -76,12 +76,6 @@ class Balls(Evaluator):
     def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
         return MINUS_INFINITY
 
-    def op_slice(self, t: Term) -> Any:
-        axis, step = t.data
-        first, count = self.length(t.args[1]), self.length(t.shape[axis])
-        self.inside(t, axis, [first, first + step * (count - 1)] if count else [])
-        return super().op_slice(t)
-
     def inside(self, t: Term, axis: int, places: Any) -> None:
         """Refuse a place outside of an axis: numpy would count from its end, or stop."""
         length = self.length(t.args[0].shape[axis])

@@ -226,19 +226,12 @@ class TermValues(Evaluator):
                 total = total * self(arg)
         return total
 
-    def op_slice(self, t: Term) -> Any:
-        axis, step = t.data
-        start, count = self.length(t.args[1]), self.length(t.shape[axis])
-        length = self.length(t.args[0].shape[axis])
-        last = start + step * (count - 1)
-        if count < 0 or (count and not 0 <= min(start, last) <= max(start, last) < length):
-            raise OutOfRange(f"nothing: entries {start} to {last} of an axis of length {length}")
-        return super().op_slice(t)
-
     def inside(self, t: Term, axis: int, places: Any) -> None:
         length, at = self.length(t.args[0].shape[axis]), np.asarray(places)
         if np.any((at < 0) | (at >= length)):
-            raise OutOfRange(f"nothing: entry {places} of an axis of length {length}")
+            ends = isinstance(places, list)
+            what = f"entries {places[0]} to {places[1]}" if ends else f"entry {places}"
+            raise OutOfRange(f"nothing: {what} of an axis of length {length}")
 
     def op_space(self, t: Term) -> Any:
         return self.constant(self.length(t))

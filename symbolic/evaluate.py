@@ -266,6 +266,7 @@ class Evaluator(Recurrences):
     def op_slice(self, t: Term) -> Any:
         axis, step = t.data
         start, count = self.length(t.args[1]), self.length(t.shape[axis])
+        self.inside(t, axis, [start, start + step * (count - 1)] if count else [])
         return self(t.args[0])[(slice(None),) * axis + (slice(start, start + step * count, step),)]
 
     def op_entry(self, t: Term) -> Any:
