@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.claim import Claim, Law
-from attnproof.symbolic.facts import Contraction, contraction
+from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement

@@ -9,7 +9,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from attnproof.symbolic.facts import contraction
+from attnproof.symbolic.derive import contraction
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder

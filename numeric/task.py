@@ -22,7 +22,7 @@ from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
 from .policies.calculus import SharedBounds, SharedSpreads, sharing
-from .policies.directions import Moved
+from .policies.residual import Moved
 from .profile import Profile
 from .residues.lengths import work
 from .rounded import Rounded

@@ -24,7 +24,7 @@ from .balls import Balls
 from .candidates import Candidate, array_of, is_design, reflection
 from .certified_numbers import NotANumber, Unclear, certified_gap, fraction, less, number, same
 from .claim import Claim, Law
-from .facts import Contraction, contraction
+from .derive import Contraction, contraction
 from .givens import NUMBERS, Given
 from .scalars import length_value
 from .terms import Term, free, substitute

@@ -15,8 +15,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .dtypes import DType, dtype_of
-from .refusals import ArrayApiOnly, ask, ask_from, hint
+from .refusals import ArrayApiOnly, DType, ask, ask_from, dtype_of, hint
 from .scalars import (
     MINUS_INFINITY,
     ONE,

@@ -25,8 +25,7 @@ from .array import (
     permuted,
     truths,
 )  # fmt: skip
-from .dtypes import DTYPES, cast
-from .refusals import INSTEAD, ask_from
+from .refusals import DTYPES, INSTEAD, ask_from, cast
 from .scalars import (
     ONE,
     ZERO,

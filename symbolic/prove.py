@@ -16,9 +16,8 @@ from .budget import Budget, OutOfTime, now, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
-from .derive import NotProved
+from .derive import Equation, NotProved, equations, instance, law_of
 from .divisors import Condition, conditions, expectations
-from .facts import Equation, equations, instance, law_of
 from .faults import Fault, fault_of
 from .gate import Misreading
 from .kernel import ANY_REAL, Refused, close, law, squares

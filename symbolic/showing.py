@@ -25,9 +25,8 @@ from .derivation import (
     SumOfSquares,
     Witness,
 )  # fmt: skip
-from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
+from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, places, split_options
 from .divisors import opened
-from .facts import Equation, assumed
 from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser

@@ -39,8 +39,7 @@ from ..measurement import HEADS, Judged, place_of
 from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..walk import Where
-from .directions import seen
-from .residual import Generic, Seen, Strongest, spoken
+from .residual import Generic, Seen, Strongest, seen, spoken
 from .spread import LAMBDA, likely
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.claim import Claim, Law
-from attnproof.symbolic.facts import Contraction, contraction
+from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term

@@ -19,7 +19,7 @@ from .equations import chain, flat, inside, layers, reverse, rewrite
 from .polynomial import expand, monomial_term, to_term
 
 if TYPE_CHECKING:
-    from ..facts import Equation
+    from ..derive import Equation
     from .normaliser import Normaliser
 
 Values = dict[Term, Term]

@@ -23,7 +23,7 @@ from .matching import in_product, leading
 from .polynomial import Monomial, content, divided, expand, monomial_term, positive, to_term
 
 if TYPE_CHECKING:
-    from ..facts import Equation
+    from ..derive import Equation
 
 
 # Sums, products and powers in the normal form: expanded, sorted, and reduced by what is known
