@@ -1,14 +1,14 @@
 """What an input design does to the givens of a statement, whatever the statement says.
 
-Wherever exponentials are summed over an axis, there is a softmax over it, named or written out.
-Of its scores, a product of matrices has the queries on one side and the keys on the other; what
-the weights are multiplied with are the values.  From there givens are followed through gathers,
-projections, rotations, sums, layers and functions.
+Which given is a query, a key, a value or a score is read off the terms.  Wherever exponentials are
+summed over an axis, there is a softmax over it, named or written out.  Of its scores, a product of
+matrices has the queries on one side and the keys on the other; what the weights are multiplied with
+are the values.  From there givens are followed through gathers, projections, rotations, sums,
+layers and functions.
 
-Which given is a query, a key, a value or a score is read off the terms
-(:mod:`~attnproof.numeric.design_changes`).  One that is several at once, like the tokens of
-self-attention, is changed in a way that does for each.  Where nothing attends, designs act on the
-rows of all token arrays; those about scores do not apply.
+A given that is several at once, like the tokens of self-attention, is changed in a way that does
+for each.  Where nothing attends, designs act on the rows of all token arrays; those about scores
+do not apply.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Running error analysis: arrays that carry a value and a bound on its rounding error.
 
+A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
+and a radius: how far the same term, computed in the dtype of the profile, may be from it.
+The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
+
 Over k products with one matrix M the bound |M|ᵏ r of each entry grows like ‖ |M| ‖₂ᵏ, for an
 orthogonal matrix of width d like (2d/π)^(k/2); its errors grow like ‖M‖₂ᵏ, which there is 1.
 With t a bound on ‖ΔY‖ (the Euclidean norm of all entries)::
 
     |(M ΔY)_ij| ≤ ‖M_i‖ t      ‖M ΔY‖ ≤ ‖M‖₂ t      ‖ΔM (Y + ΔY)‖ ≤ ‖ΔM‖ (‖Y‖ + t)
-
-A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
-and a radius: how far the same term, computed in the dtype of the profile, may be from it.
-The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
 """
 
 from __future__ import annotations

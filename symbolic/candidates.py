@@ -1,15 +1,16 @@
 """Small exact inputs for a statement: drawn, and made simpler.
 
-A design is an array z of N outcomes by n numbers with Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j].
+A candidate gives every size a number and every given a value: object arrays of Fraction, arrays
+of indices, arrays of truth values, one index, or a sample function.  Nothing here is believed:
+what a candidate must satisfy is checked in :mod:`~attnproof.symbolic.admissible`.
 
 A statement about a function of which nothing is known is refuted by one function for which it
 fails.  The family is polynomial with integer coefficients, so its values are exact on exact
 arguments; what carries the trait "equivariant" is equivariant by its form: it treats the rows
 of the first argument alike.  A function with a trait not known here gets no family.
 
-A candidate gives every size a number and every given a value: object arrays of Fraction, arrays
-of indices, arrays of truth values, one index, or a sample function.  Nothing here is believed:
-what a candidate must satisfy is checked in :mod:`~attnproof.symbolic.admissible`.
+Random numbers of mean 0 and covariance 1 are an array z of N outcomes by n numbers with
+Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j].
 """
 
 from __future__ import annotations

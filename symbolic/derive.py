@@ -1,9 +1,7 @@
 """Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction.
 
-Nothing here is trusted: an equation carries the derivation that shows it, and the assumption it
-rests on travels with the proof.
-
-Nothing here is trusted: what comes out is a derivation for the kernel to replay.
+Nothing here is trusted: what comes out is a derivation for the kernel to replay.  An equation at
+hand carries the derivation that shows it, and the assumption it rests on travels with the proof.
 """
 
 from __future__ import annotations

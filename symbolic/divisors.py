@@ -1,8 +1,5 @@
 """Where a statement means what it says: divisors, roots, logarithms, numbers of layers.
 
-A sign, or that a number is not 0, is read off such a form; a normal form would have multiplied
-out the squares.
-
 The kernel's numbers are total: 1/0 is 0, a root or a logarithm of anything is some number, and a
 stack of -1 layers is its start.  A proof is the usual theorem wherever no divisor of the statement
 is 0, no root is of a negative number, no logarithm of a number that is not positive, and no stack
@@ -29,7 +26,8 @@ from .rules import Assumption, Refused, nonzero, sign
 from .scalars import ZERO, always_less, entry, index, num, number_of
 from .terms import BINDERS, Term, free, instantiate, make, substitute
 
-# Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them
+# Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.
+# A sign is read off such a form; a normal form would have multiplied out the squares.
 
 ATOMS = ("var", "inverse", "iterate", "call")
 READ = ("matmul", "reduce", "pick", "permute", "broadcast", "reshape", "gather", "slice", "row")

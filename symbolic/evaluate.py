@@ -1,10 +1,11 @@
 """Evaluate a term at given sizes and values, over any array module.
 
-What was computed with one value is forgotten before the next, and only that; the states of one
-stack are kept, so that a table of its first n states costs n layers and not n².
-
 One walk serves numpy, torch, exact numbers and balls: a reading chooses the array module and
 may replace named definitions by other implementations of them.
+
+Of a table or a stack of layers, what was computed with one value of the bound variable is forgotten
+before the next, and only that; the states of one stack are kept, so that a table of its first n
+states costs n layers and not n².
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """What symbolic arrays hold and what they refuse, in words for the author of the code.
 
-A term has no bits.  Its dtype says what it holds by its form, so that ``xp.astype(mask, x.dtype)``
-and ``xp.zeros(shape, dtype=x.dtype)`` are lines that run on symbols, numpy and torch alike.
-
-An error that Python raises inside of attnproof, of a number where a function is wanted or of one
-argument too many, would read as a fault of attnproof (``faults``).  So arguments are looked at
-where they arrive.
+A statement is one line for all sizes.  Python's own protocols (a loop, ``len``, ``if``, ``float``)
+and the functions of numpy and torch want numbers, or run a different program at each size; what
+they would make of a symbolic array is not what the line says on numbers.
 
 A symbolic array refuses a truth value, a length, a hash.  Code that catches the refusal, asks for a
 class, for a method that is not there or for the text of an array, and goes on, does one thing on
@@ -16,9 +13,12 @@ whatever it returned.
 What is not seen: a question that no array hears, such as ``xp is numpy`` or, of code that knows
 what a symbolic array is, ``isinstance(x, Array)``.
 
-A statement is one line for all sizes.  Python's own protocols (a loop, ``len``, ``if``, ``float``)
-and the functions of numpy and torch want numbers, or run a different program at each size; what
-they would make of a symbolic array is not what the line says on numbers.
+An error that Python raises inside of attnproof, of a number where a function is wanted or of one
+argument too many, would read as a fault of attnproof (``faults``).  So arguments are looked at
+where they arrive.
+
+A term has no bits: its dtype says what it holds by its form, so that ``xp.astype(mask, x.dtype)``
+and ``xp.zeros(shape, dtype=x.dtype)`` are lines that run on symbols, numpy and torch alike.
 """
 
 from __future__ import annotations

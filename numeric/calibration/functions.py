@@ -5,8 +5,9 @@ is the least with |computed − v| ≤ c u |v| + (U − u) |v| + least on what w
 and float16 every number was tried, which is no sample; float32 has its exponents and mantissas
 drawn uniformly, float64 is held against balls of python-flint.
 
-The kernel is called as it is, on queries and keys whose scores are exact: with width 16 the scale
-is 1/4, queries are (4 a, 0, …), keys (b, 0, …) with few digits, so that score a b is not rounded.
+An attention kernel is called as it is, on queries and keys whose scores are exact: with width 16
+the scale is 1/4, queries are (4 a, 0, …), keys (b, 0, …) with few digits, so that
+score a b is not rounded.
 """
 
 from __future__ import annotations

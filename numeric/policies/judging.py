@@ -1,8 +1,9 @@
 """All policies on one measurement, head by head.
 
-Its output for one query is the same whatever the other queries are, and in whatever order they
-come (measured for all dtypes: ``torch.equal``).  So the sides of a claim that differ only by the
-order of the queries are equal bit for bit, and so are rows computed alone and in the whole.
+On a CPU the output of fused attention for one query is the same whatever the other queries are, and
+in whatever order they come (measured for all dtypes: ``torch.equal``).  So the sides of a claim
+that differ only by the order of the queries are equal bit for bit, and so are rows computed alone
+and in the whole.
 Permuted keys are added in another order and are not.  The last queries of a block that is cut
 short may be taken another way (measured: 1, 2 or 3 over in float32, any number that is no
 multiple of 4 in float64), so only whole blocks are held to it.

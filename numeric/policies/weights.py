@@ -12,7 +12,7 @@ u_S is 0 where scores are never stored.  The error e of the output and its adjoi
 ε of the scores (σ), π of stored weights (u_P), τ of storing the output (u_out |o|), κ of the sums
 over keys (√(N + 2R) u Σ p|v|, as no partial sum is larger than Σ p|v|).
 
-With the errors of :mod:`weights`, to first order and entry by entry::
+With these errors, to first order and entry by entry::
 
     attention  λ √( Σ p² σ² (v − o)² + u_P² Σ p² v² + κ² ) + √(Σ p ρ²) √(Σ p v² − o²)  and storing
     softmax    p_j (ε_j − Σ_k p_k ε_k + δ): the first term is the entry's own, the rest shared

@@ -1,9 +1,9 @@
 r"""The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks.
 
-A reading only: what a reader sees as M^m the kernel keeps as ``iterate``.
-
 A map of indices stands for its matrix: row i of σX is row σ(i) of X, column j of Sσᵀ is column
 σ(j) of S.  So σ(τX) and (στ)X agree, and no brackets are needed.
+
+What a reader sees as M^m the kernel keeps as ``iterate``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-r"""The LaTeX of statements: what is given, what is claimed, what is assumed.
-
-Terms share their parts and a text writes each out again: eight functions in one another are 200
-kB.  So what is printed is bounded first, and what is left out stands there as *cut*.
-"""
+r"""The LaTeX of statements: what is given, what is claimed, what is assumed."""
 
 from __future__ import annotations
 
@@ -19,7 +15,8 @@ from .arrays import Printer
 from .opening import core, letter, names_in, needs_entries, opened, small
 from .printer import SUM, bracket, name_latex, text_latex
 
-# Formulas longer than a page are cut, before their text is built
+# Formulas longer than a page are cut before their text is built: terms share their parts, a text
+# writes each out again (eight functions in one another are 200 kB)
 
 PAGE = 800  # parts: about a page; no side of an equation of the catalogue has more than 136
 DEEP = 60  # parts within parts; the catalogue has 15

@@ -1,7 +1,7 @@
 """Small builders of derivations, and how nested sums are opened, closed and ordered.
 
-Each index is coloured by what it is tied to, with all other indices of the nest made alike; only
-ties between colours are tried out.  Inner sums are sorted again under the names given here, so
+To order a nest, each index is coloured by what it is tied to, with all other indices made alike;
+only ties between colours are tried out.  Inner sums are sorted again under the names given here, so
 outer indices are fixed before inner ones.
 """
 

@@ -1,16 +1,16 @@
 """Finite sums in the normal form.
 
-Statements have symbolic lengths, and the few literal ones are small: two channels of a pair, three
-parts of a proof.  A program has literal lengths everywhere, heads and features, and sums over them
-are best left as sums.
-
-Equal indices are contracted, orthogonal pairs summed, and a map that stands on every occurrence
-of an index is renamed away.
-
 A sum of products becomes: what does not depend on the index, taken out, times one *component*:
 nested sums over one product of atoms in which every index is tied to the others.  In a component
 equal indices are contracted, orthogonal pairs summed, permutations of an index renamed away,
 and at last the order of the nested sums is chosen without looking at any accidental name.
+
+Equal indices are contracted, orthogonal pairs summed, and a map that stands on every occurrence
+of an index is renamed away.
+
+Statements have symbolic lengths, and the few literal ones are small: two channels of a pair, three
+parts of a proof.  A program has literal lengths everywhere, heads and features, and sums over them
+are best left as sums.
 """
 
 from __future__ import annotations
