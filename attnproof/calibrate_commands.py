@@ -40,7 +40,7 @@ def calibrate(
         require_file(json)
     require_device(device)
     with held_back():
-        import_module(".numeric.calibration.in_force", __package__)
+        import_module(".numeric.calibration.store", __package__)
     from .numeric.calibration.store import write
     from .numeric.devices import DeviceAbsent, chosen
 

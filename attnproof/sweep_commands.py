@@ -103,7 +103,7 @@ def sweep(
     from .sweeping.sweep import Asked
 
     with held_back():
-        import_module(".numeric.measuring", __package__)
+        import_module(".numeric.check", __package__)
     grid = Grid(
         tuple(d.value for d in dtype or ()) or _dtypes(devices),
         tuple(dict.fromkeys(s.value for s in scale or [Scale.small])),

@@ -93,7 +93,7 @@ def _asked(
     """What is asked for, with defaults filled in; torch is loaded here."""
     try:
         with held_back():
-            import_module(".numeric.trials.batches", __package__)
+            import_module(".numeric.trials.judging", __package__)
     except ImportError as error:
         told = f"trials need torch ({error}); install it"
         raise UsageError(told) from None

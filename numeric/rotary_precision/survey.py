@@ -78,7 +78,7 @@ def compare(
     ``form`` says in which dtypes the code claims to compute: it is part of what is compared.  The
     positions are powers of 2 and others between, up to ``furthest``.
 
-    >>> from .formats import declared
+    >>> from .bound import declared
     >>> from attnproof.theorems.definitions.rotary import rotate
     >>> used = declared(10_001, 8).float()
     >>> compare(lambda x, p: rotate(x, p, used), declared(10_000, 8), "interleaved").status

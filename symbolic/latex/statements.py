@@ -28,7 +28,7 @@ def shortened(term: Term, most: int = PAGE) -> Term:
 
     It is for printing alone, and no reading of the term.
 
-    >>> from .scalars import add, mul, num, size
+    >>> from attnproof.symbolic.scalars import add, mul, num, size
     >>> n = size("n")
     >>> shortened(add(n, mul(n, n)), 4)
     n + ⟨cut⟩
