@@ -27,10 +27,9 @@ from .law_names import e as value_width
 from .pairs import alone
 from .symbolic.array import Array, AxisMismatch, as_array
 from .symbolic.boundedness import bounded
-from .symbolic.candidates import NUMBERS
 from .symbolic.claim import Claim, at_least, equal, greater
 from .symbolic.decision import Decision
-from .symbolic.givens import Given, index_map, natural, positions, real
+from .symbolic.givens import NUMBERS, Given, index_map, natural, positions, real
 from .symbolic.prove import Effort, decide
 from .symbolic.refute import refute
 from .symbolic.scalars import always_less, num

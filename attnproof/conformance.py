@@ -22,9 +22,9 @@ from .symbolic.bodies import Code
 from .symbolic.claim import Law, equal
 from .symbolic.gate import Misread
 from .symbolic.givens import natural, positions, real
-from .symbolic.inspection import arrays_only
 from .symbolic.namespace import arange
 from .symbolic.plain import plain
+from .symbolic.refusals import arrays_only
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, free
 

@@ -19,8 +19,8 @@ from .symbolic.budget import left
 from .symbolic.claim import Claim, Instance
 from .symbolic.claim import Law as Hypothesis
 from .symbolic.givens import Given
-from .symbolic.inspection import arrays_only
 from .symbolic.prove import Effort, decide
+from .symbolic.refusals import arrays_only
 from .symbolic.statement import Statement
 from .symbolic.terms import Term, postorder
 

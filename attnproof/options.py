@@ -92,7 +92,7 @@ def options_of(
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
     if numeric:
-        from .numeric.calibration.in_force import calibrate_missing
+        from .numeric.calibration.store import calibrate_missing
         from .numeric.devices import chosen
 
         calibrate_missing((chosen("cpu"), chosen(device)))

@@ -352,8 +352,8 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
 
 def show_sides(chosen: Catalogue) -> int:
     """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
+    from .symbolic.expressions.array import entry_lines
     from .symbolic.expressions.deriving import sides
-    from .symbolic.expressions.printing import entry_lines
     from .symbolic.gate import require_read
 
     for broken in chosen.broken:

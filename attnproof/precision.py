@@ -11,10 +11,8 @@ from pydantic import AwareDatetime, Field, field_serializer
 
 from .document import Block, Grid, Heading, Items, Text
 from .evidence import Record
-from .numeric.rotary_precision.faults import Checked
-from .numeric.rotary_precision.limits import Break, Collision, Drift
-from .numeric.rotary_precision.scores import Errors
-from .numeric.rotary_precision.survey import Survey
+from .numeric.rotary_precision.limits import Break, Collision, Drift, Errors
+from .numeric.rotary_precision.survey import Checked, Survey
 from .records import Machine
 
 

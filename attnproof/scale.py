@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from .numeric.at_scale.results import Found
+    from .numeric.at_scale.comparison import Found
     from .numeric.measurement import Measurement
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
-    from .numeric.at_scale.results import Found
+    from .numeric.at_scale.comparison import Found
     from .records import Expected
     from .scale import ScaleRecord
 
@@ -84,7 +84,7 @@ def scale(
     require_file(json)
     calls = calls_of(tokens, heads, width, dtype or [Dtype.float32], causal, kernel, device, seed)
     if rounds:
-        from .numeric.at_scale.cost import COUNTED, cost_at_scale
+        from .numeric.at_scale.methods import COUNTED, cost_at_scale
 
         require_known(way or (), COUNTED, "a way counted in forwards", ", ".join(COUNTED))
         for call in calls:
@@ -108,7 +108,7 @@ def calls_of(
     """
     load("scale needs", "numeric.at_scale.methods")
     from .numeric.at_scale.call import Call, kernel_named
-    from .numeric.calibration.in_force import NotCalibrated
+    from .numeric.calibration.store import NotCalibrated
     from .numeric.devices import chosen, dtype_named
 
     try:
@@ -276,7 +276,7 @@ def _recorded(
 @contextmanager
 def _together(device: torch.device) -> Iterator[DeviceMesh]:
     """The processes of torchrun.  Raises :class:`UsageError` where there are none to share with."""
-    from .numeric.sharded.shares import CannotShare, processes
+    from .numeric.sharded.attention import CannotShare, processes
 
     try:
         with processes(device) as mesh:

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     import torch
 
     from .document import Block
-    from .numeric.calibration.depth import Depth
-    from .numeric.calibration.record import Calibration
-    from .numeric.trials.batches import Batch
-    from .numeric.trials.judging import Case
+    from .numeric.calibration.record import Calibration, Depth
+    from .numeric.trials.judging import Batch, Case
     from .precision import PrecisionRecord
     from .trials import Asked
 
@@ -41,7 +39,7 @@ def calibrate(
     """
     require_file(json)
     require_device(device)
-    load("calibrate needs", "numeric.calibration.in_force")
+    load("calibrate needs", "numeric.calibration.store")
     from .numeric.calibration.store import write
 
     where = present(device)
@@ -64,7 +62,7 @@ def calibrate(
 
 
 def _stored(device: torch.device) -> Calibration:
-    from .numeric.calibration.backend import backend_of
+    from .numeric.calibration.record import backend_of
     from .numeric.calibration.store import folder, stored
 
     backend = backend_of(device)
@@ -253,7 +251,7 @@ def _asked(
     jobs: int,
 ) -> Asked:  # fmt: skip
     """What is asked for, with defaults filled in; torch is loaded here."""
-    load("trials need", "numeric.trials.batches")
+    load("trials need", "numeric.trials.judging")
     from .numeric.designs import DESIGNS
     from .numeric.devices import DTYPES
     from .trials import Asked

@@ -107,7 +107,7 @@ def sweep(
     from .sweeping.sweep import Asked
     from .sweeping.work import Grid
 
-    load("sweep needs", "numeric.measuring")
+    load("sweep needs", "numeric.check")
     usual = tuple(dict.fromkeys(d for name in devices for d in dtypes_on_device(name)))
     grid = Grid(
         tuple(d.value for d in dtype or ()) or usual,

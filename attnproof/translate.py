@@ -206,7 +206,7 @@ def _exact(value: Any) -> str:
 
 def derived(found: Derivation) -> DerivedEvidence:
     """What SymPy derived from the code of a statement."""
-    from .symbolic.expressions.printing import short_sides
+    from .symbolic.expressions.array import short_sides
 
     return DerivedEvidence(
         status=found.status,

@@ -18,8 +18,7 @@ from .evidence import Number, Record
 from .records import Machine
 
 if TYPE_CHECKING:
-    from .numeric.trials.batches import Batch
-    from .numeric.trials.judging import Case, Said
+    from .numeric.trials.judging import Batch, Case, Said
 
 
 AIM = 1e-3
@@ -141,7 +140,7 @@ class Asked:
 
     def batches(self) -> list[Batch]:
         """All draws: of correct programs, then of faults."""
-        from .numeric.trials.batches import fault_batches, honest_batches
+        from .numeric.trials.judging import fault_batches, honest_batches
 
         how = (self.designs, self.dtypes, self.device, self.seed)
         return honest_batches(self.cases, *how) + fault_batches(self.fault_seeds, *how)
@@ -229,7 +228,7 @@ def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]
 
 def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
     from .numeric.measurement import POLICIES
-    from .numeric.trials.batches import programs
+    from .numeric.trials.judging import programs
 
     every = sum(programs(device).values())
     for case in cases:

@@ -32,7 +32,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.declared import parse
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs, prove
@@ -232,7 +232,7 @@ def _values(text: str, lengths: Lengths) -> list[int]:
     told = re.sub(r"BitwiseFn_bitwise_and|FloorDiv", lambda one: one[0].lower(), text)
     for sign, python in (("·", "*"), ("^", "**"), (" mod ", "%"), ("′", "_")):
         told = told.replace(sign, python)
-    known = {letter.replace("′", "_"): n for letter, n in lengths.items()}
+    known: dict[str, Any] = {letter.replace("′", "_"): n for letter, n in lengths.items()}
     found = eval(f"[{told}]", {"__builtins__": {}}, known | _CALLS)
     return list(found)
 

@@ -9,9 +9,8 @@ from time import perf_counter
 import torch
 from rich.table import Table
 
-from attnproof.numeric.at_scale.call import Call, kernel_named
-from attnproof.numeric.at_scale.clustered import CLUSTERS, check_every_row
-from attnproof.numeric.at_scale.inputs import arrays, clustered
+from attnproof.numeric.at_scale.call import Call, arrays, clustered, kernel_named
+from attnproof.numeric.at_scale.clusters import CLUSTERS, check_every_row
 from attnproof.numeric.at_scale.sampled import sampled
 
 __all__ = ["growth"]

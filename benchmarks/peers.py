@@ -16,7 +16,6 @@ import torch.nn.functional as F  # noqa: N812 (its usual name)
 from rich.table import Table
 from torch import Tensor
 
-from attnproof.numeric.benchmark import largest_difference
 from attnproof.numeric.implementations import named
 from attnproof.numeric.torch_reading import TorchReading
 from attnproof.symbolic import namespace as xp
@@ -24,6 +23,7 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.givens import real, sizes
 from attnproof.theorems.definitions.attention import attention
+from benchmarks.numeric_time import largest_difference
 
 __all__ = ["against_peers"]
 

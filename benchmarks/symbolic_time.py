@@ -16,10 +16,10 @@ import sympy as sp
 from rich.table import Table
 
 from attnproof.catalogue import load_catalogue
-from attnproof.symbolic.explicit import explicit
 from attnproof.symbolic.gate import misreading
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.terms import Term
+from benchmarks.explicit import explicit
 
 __all__ = ["against_sympy", "catalogue_time", "gate_time"]
 

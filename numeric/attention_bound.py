@@ -1,4 +1,4 @@
-"""How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V.
+"""How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V, whole or over chunks of keys.
 
 The kernel keeps scores and weights in its accumulation precision (unless the profile says they
 are stored), may take the keys in blocks with a running maximum, and rounds its output once.
@@ -12,20 +12,36 @@ of the row, N the roundings of one term of the sum over keys, c the error of exp
 The first term does not change when a constant is added to the values: Σ p ε (v − o) is what
 errors ε of the weights do.  The bound held in 60,480 trials on six correct implementations, with
 a smaller c and N than were measured since.
+
+For r rows the bound asks for the sums
+
+    S0 = Σ w,   S1 = Σ w e,   S2 = Σ w e²,   Σ w v,   Σ w v²,      w_j = exp(s_j − m)
+
+with m the maximum and e_j = exp(η_j) − 1 the relative error of a weight.  Where a chunk raises
+the maximum by δ, η_j grows by u δ for all keys so far, so that with E = exp(u δ)
+
+    e → E e + (E − 1),     S1 → E S1 + (E − 1) S0,     S2 → E² S2 + 2 E (E − 1) S1 + (E − 1)² S0
+
+(positive terms only: nothing cancels), and every sum shrinks by exp(−δ).  The term c u (1 + R) of
+η_j, which knows the number R of rises only at the end, comes in the same way.  So r rows need
+memory for r × chunk scores and r × width sums, whatever the number of keys.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from .profile import Profile
 from .rounded import Rounded, gamma
 
-__all__ = ["AttentionBound", "softmax_bound"]
-
+# How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V
 
 def softmax_bound(scores: Rounded) -> Rounded:
     """Weights and radius, the row maximum m subtracted first.
@@ -62,19 +78,13 @@ class AttentionBound:
     ) -> Rounded:
         """The exact attention and its radius; the mask is a mask, or a bias on the scores."""
         profile = query.arithmetic.profile
-        u, width, n = profile.accumulate, query.shape[-1], key.shape[-2]
-        measured, low = profile.kernel(self.kernel), profile.store > u
-        scores_stored = self.scores_stored or measured.scores_stored
-        weights_stored = self.weights_stored or measured.weights_stored
-        stored_score = profile.store if scores_stored and low else 0.0
-        stored_weight = profile.store if weights_stored and low else 0.0
-        scale = 1 / math.sqrt(width)
+        u, width, scale = profile.accumulate, query.shape[-1], 1 / math.sqrt(query.shape[-1])
+        of_norms, of_scores = weight_error(self, profile, width)
         scores = query.value @ key.value.mT * scale
         norms = (
             scale * query.value.norm(dim=-1)[..., :, None] * key.value.norm(dim=-1)[..., None, :]
         )
-        operand = 2 * profile.operand + profile.operand**2 + 2 * stored_score
-        eta = (gamma(width + 4, u) + operand) * norms + _input_error(query, key, scale)
+        eta = of_norms * norms + _input_error(query, key, scale)
         if isinstance(mask, Rounded):
             bias = query.arithmetic.stored(mask, profile.store)
             eta = eta + u * scores.abs() + bias.error()
@@ -82,32 +92,26 @@ class AttentionBound:
             eta = eta + u * torch.where(scores.isinf(), 0.0, scores.abs())
         elif mask is not None:
             scores = torch.where(mask, scores, -math.inf)
-        top = scores.amax(-1, keepdim=True)
-        rises = _rises(scores)
-        eta = eta + stored_score * scores.abs() + u * (top - scores)
-        eta = eta + measured.exponential_error * u * (1 + rises)
-        weights = torch.softmax(scores, -1)
+        top, rises = scores.amax(-1, keepdim=True), 1.0 + rises_of(scores)
+        eta = eta + of_scores * scores.abs() + u * (top - scores)
+        eta = eta + profile.kernel(self.kernel).exponential_error * u * (1 + rises)
+        weights, v = torch.softmax(scores, -1), value.value
         e = torch.where(weights == 0, 0.0, torch.expm1(eta))
-        v = value.value
-        output = weights @ v
-        square = weights @ (v * v)
-        spread = (weights * e * e).sum(-1, keepdim=True).sqrt()
-        total = gamma(profile.attention_terms(n, self.kernel, self.queries), u) + profile.operand
-        radius = spread * (square - output * output).clamp(min=0).sqrt()
-        radius = radius + (stored_weight + total + rises * u) * square.sqrt()
-        radius = radius + (total + (rises + 2) * u) * output.abs()
-        radius = radius + profile.least * v.abs().sum(-2, keepdim=True)
-        left = 1 - (weights * e).sum(-1, keepdim=True) - total
-        radius = torch.where(left > 0, radius / left, math.inf)
+        one = Sums(
+            top, torch.ones_like(top), (weights * e).sum(-1, keepdim=True),
+            (weights * e * e).sum(-1, keepdim=True), rises, weights @ v, weights @ (v * v),
+        )  # fmt: skip
+        least = v.abs().sum(-2, keepdim=True)
+        radius, spread, total = distance(one, least, key.shape[-2], profile, self)
         if value.radius is not None:
             radius = radius + (1 + spread + total) * (weights * (1 + e)) @ value.radius
-        return query.arithmetic.rounded(output, radius, profile.store)
+        return query.arithmetic.rounded(one.values, radius, profile.store)
 
 
-def _rises(scores: Tensor) -> Tensor:
-    """How often a row reaches a new maximum from left to right: no blocking rescales more."""
+def rises_of(scores: Tensor) -> Tensor:
+    """How often a row reaches a new maximum after its first: no blocking rescales more."""
     running = scores.cummax(-1).values
-    return 1.0 + (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
+    return (running[..., 1:] > running[..., :-1]).sum(-1, keepdim=True)
 
 
 def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
@@ -121,3 +125,227 @@ def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
         if a is not None and b is not None:
             total = total + scale * (a @ b.mT)
     return total
+
+
+# Work in a few threads, each operation in one: a chunk that fits in the cache is too little to
+# be split inside one operation, and threads that meet after every one mostly wait (40 times slower)
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def _single() -> None:
+    torch.set_num_threads(1)
+
+
+def mapped(work: Callable[[A], B], items: Iterable[A], device: torch.device) -> list[B]:
+    """``work`` of every item, in order; on the CPU in as many threads as torch may use."""
+    every, threads = list(items), torch.get_num_threads()
+    if device.type != "cpu":
+        return [work(item) for item in every]
+    try:
+        torch.set_num_threads(1)
+        if threads == 1 or len(every) == 1:
+            return [work(item) for item in every]
+        with ThreadPoolExecutor(min(threads, len(every)), initializer=_single) as pool:
+            return list(pool.map(work, every))
+    finally:
+        torch.set_num_threads(threads)
+
+
+# Attention in float64 and the bound of a fused kernel, over keys in chunks
+
+CHUNK = 512  # keys at once; larger chunks leave the cache (8,192 took 2.6 times as long)
+CHUNK_ROWS = 64  # for so many rows of a head; of fewer rows, more keys
+LARGEST_CHUNK = 4_096
+PARTS = 4
+LONG = 1 << 17  # keys, from which on those of a few heads are cut in parts
+SUMMED = ("weights", "first", "second", "values", "squares")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The exact rows, and how far a kernel with the bound may be from them.
+
+    ``seen`` is what the rows know of all their keys: the maximum of the scores, log Σ exp s, the
+    rises, and Σ p v².
+    """
+
+    output: Tensor
+    radius: Tensor
+    seen: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+
+
+@dataclass
+class Sums:
+    """The sums over the keys so far, with axes (heads, rows, 1) or (heads, rows, width)."""
+
+    top: Tensor
+    weights: Tensor
+    first: Tensor
+    second: Tensor
+    rises: Tensor
+    values: Tensor
+    squares: Tensor
+
+    def errors_grow(self, delta: Tensor) -> None:
+        """η_j grows by delta for every key so far."""
+        grown, more = delta.exp(), delta.expm1()
+        self.second = grown**2 * self.second + 2 * grown * more * self.first
+        self.second += more**2 * self.weights
+        self.first = grown * self.first + more * self.weights
+
+    def raised(self, top: Tensor, u: float) -> None:
+        """A new maximum: the error of the distance to it grows, and the sums shrink."""
+        begun = self.top > -math.inf
+        self.errors_grow(torch.where(begun, u * (top - self.top), 0.0))
+        shrink = torch.where(begun, (self.top - top).exp(), 0.0)
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) * shrink)
+        self.top = top
+
+    def join(self, other: Sums, u: float) -> None:
+        """The sums over further keys, seen as well."""
+        top = torch.maximum(self.top, other.top)
+        for sums in (self, other):
+            sums.raised(top, u)
+        for name in (*SUMMED, "rises"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def weight_error(bound: AttentionBound, profile: Profile, width: int) -> tuple[float, float]:
+    """The factors of A_j and of |s_j| in η_j, without what grows with the maximum and R."""
+    u = profile.accumulate
+    scores_stored = bound.scores_stored or profile.kernel(bound.kernel).scores_stored
+    stored = profile.store if scores_stored and profile.store > u else 0.0
+    operand = 2 * profile.operand + profile.operand**2 + 2 * stored
+    return gamma(width + 4, u) + operand, stored
+
+
+def streamed(
+    query: Tensor, key: Tensor, value: Tensor, profile: Profile, bound: AttentionBound,
+    last: Tensor | None = None, chunk: int | None = None,
+) -> Reference:  # fmt: skip
+    """The rows of ``query`` (heads, r, width) over all keys, or over keys 0 to ``last[row]``.
+
+    ``last`` has axes (r,) or (heads, r).  The arrays are the stored numbers, taken to float64 a
+    chunk at a time.  Heads are taken one by one, in threads; where they are few and keys many, the
+    keys of each are cut in parts, whose sums are joined: left-to-right maxima of the whole are at
+    most those of its parts together.  Nothing depends on how many threads or other heads there are.
+    """
+    heads, rows = query.shape[:2]
+    until = key.shape[-2] if last is None else int(last.max()) + 1
+    if chunk is None:
+        chunk = min(LARGEST_CHUNK, max(CHUNK, CHUNK * CHUNK_ROWS // rows))
+    parts = PARTS if heads < PARTS and until >= LONG else 1
+    edges = [until * k // parts for k in range(parts + 1)]
+    seen = None if last is None else last.expand(heads, rows)[..., None]
+
+    def one(item: tuple[int, int]) -> tuple[Sums, Tensor]:
+        head, part = item
+        q, k, v = (a[head : head + 1] for a in (query, key, value))
+        here = None if seen is None else seen[head : head + 1]
+        return _sums(q, k, v, profile, bound, here, (edges[part], edges[part + 1], chunk))
+
+    every = [(head, part) for head in range(heads) for part in range(parts)]
+    found = mapped(one, every, query.device)
+    closed_ones = []
+    for head in range(heads):
+        sums, least = found[head * parts]
+        for more, more_least in found[head * parts + 1 : (head + 1) * parts]:
+            sums.join(more, profile.accumulate)
+            least += more_least
+        one_head = closed(sums, least, until, profile, bound)
+        known = (sums.top, sums.top + sums.weights.log(), sums.rises, sums.squares / sums.weights)
+        closed_ones.append(replace(one_head, seen=known))
+    seen_ones = zip(*(r.seen for r in closed_ones if r.seen is not None), strict=True)
+    top, log_sum, rises, square = (torch.cat(every_head) for every_head in seen_ones)
+    return Reference(
+        torch.cat([r.output for r in closed_ones]), torch.cat([r.radius for r in closed_ones]),
+        (top, log_sum, rises, square),
+    )  # fmt: skip
+
+
+def _sums(
+    query: Tensor, key: Tensor, value: Tensor, profile: Profile, bound: AttentionBound,
+    seen: Tensor | None, span: tuple[int, int, int],
+) -> tuple[Sums, Tensor]:  # fmt: skip
+    """The sums over keys a to b, a chunk at a time, and Σ |v|."""
+    heads, rows, width = query.shape
+    start, stop, chunk = span
+    scale, u = 1 / math.sqrt(width), profile.accumulate
+    of_norms, of_scores = weight_error(bound, profile, width)
+    q = query.double() * scale
+    q_norm = q.norm(dim=-1, keepdim=True) * of_norms
+    sums = Sums(
+        q.new_full((heads, rows, 1), -math.inf), *(q.new_zeros(heads, rows, 1) for _ in range(4)),
+        *(q.new_zeros(heads, rows, value.shape[-1]) for _ in range(2)),
+    )  # fmt: skip
+    least = q.new_zeros(heads, 1, value.shape[-1])
+    for a in range(start, stop, chunk):
+        b = min(stop, a + chunk)
+        k, v = key[:, a:b].double(), value[:, a:b].double()
+        scores = q @ k.mT
+        hidden = None if seen is None else torch.arange(a, b, device=key.device) > seen
+        if hidden is not None:
+            scores.masked_fill_(hidden, -math.inf)
+        _raise(sums, scores, u)
+        below = sums.top - scores
+        if hidden is not None:
+            below.masked_fill_(hidden, math.inf)
+        eta = (q_norm * k.norm(dim=-1)[:, None]).add_(below, alpha=u)
+        if of_scores:
+            eta.add_(scores.abs(), alpha=of_scores)
+        weights = below.neg_().exp_()
+        error = eta.expm1_()
+        if hidden is not None:
+            error.masked_fill_(hidden, 0.0)
+        sums.weights += weights.sum(-1, keepdim=True)
+        sums.values += weights @ v
+        least += v.abs().sum(-2, keepdim=True)
+        sums.squares += weights @ (v * v)
+        weights.mul_(error)
+        sums.first += weights.sum(-1, keepdim=True)
+        sums.second += weights.mul_(error).sum(-1, keepdim=True)
+    return sums, least
+
+
+def _raise(sums: Sums, scores: Tensor, u: float) -> None:
+    """The maximum with these scores, and how often it rises from left to right."""
+    top = torch.maximum(sums.top, scores.amax(-1, keepdim=True))
+    if bool((top > sums.top).any()):
+        sums.rises += rises_of(torch.cat((sums.top, scores), -1))
+        sums.raised(top, u)
+
+
+def closed(
+    sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
+) -> Reference:
+    """The output and its radius, from the sums over all keys."""
+    sums.errors_grow(
+        profile.kernel(bound.kernel).exponential_error * profile.accumulate * (1 + sums.rises)
+    )
+    radius, _, _ = distance(sums, least, keys, profile, bound)
+    output = sums.values / sums.weights
+    own = output.abs().mul_(profile.store).add_(profile.least)
+    return Reference(output, radius.mul_(1 + profile.store).add_(own))
+
+
+def distance(
+    sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
+) -> tuple[Tensor, Tensor, float]:
+    """The radius before the output is stored; √(Σ p e²); the error of the sum over keys."""
+    u, store = profile.accumulate, profile.store
+    weights_stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
+    stored_weight = store if weights_stored and store > u else 0.0
+    terms = profile.attention_terms(keys, bound.kernel, bound.queries)
+    total = gamma(terms, u) + profile.operand
+    output, square = sums.values / sums.weights, sums.squares / sums.weights
+    left = 1 - sums.first / sums.weights - total
+    spread = (sums.second / sums.weights).sqrt_()
+    radius = torch.addcmul(square, output, output, value=-1).clamp_(min=0).sqrt_().mul_(spread)
+    radius.addcmul_(square.sqrt_(), stored_weight + total + sums.rises * u)
+    radius.addcmul_(output.abs_(), total + (sums.rises + 2) * u)
+    radius.add_(profile.least * least)
+    radius.div_(torch.where(left > 0, left, math.nan)).nan_to_num_(nan=math.inf, posinf=math.inf)
+    return radius, spread, total

@@ -2,23 +2,331 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from time import perf_counter
 
 import torch
+from torch import Tensor
 
+from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
-from .designs import Design, designs_named
-from .devices import chosen, devices, dtype_named, dtypes_on, matrix_units, tf32
-from .implementations import Implementation, named
+from .design_changes import read_as
+from .designs import NORMAL, Design, designs_named
+from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
+from .hypotheses import Unsatisfiable, spot_of
+from .implementations import DoesNotFit, Implementation, named
 from .measurement import Measurement
-from .measuring import Measuring
-from .parts import definitions_of, parts_of
-from .scale import scale_named
+from .run import FEWEST, informative, one_thread, run, search
+from .scale import Scale, scale_named, sizes_of
+from .task import Task, again, definitions_of, drawn, parts_of
+from .walk import TooLarge
 
-__all__ = ["ReadingError", "devices", "measure"]
+# Several input designs of one measurement, and which of them spoke
 
+OVERFLOWED = "a number overflowed, in the definition itself as well"
+UNDERFLOWED = "a positive number became 0, in the definition itself as well"
+RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
+
+
+def tasks_of(task: Task, designs: Sequence[Design]) -> Iterator[Task]:
+    """The task in each design, at its sizes.
+
+    A design that changes nothing in this statement, or leaves no values that satisfy the
+    hypotheses, is left out.
+    """
+    for design in designs:
+        if design == task.scale.design:
+            yield task
+            continue
+        scale = replace(task.scale, design=design)
+        other = Task(task.statement, scale, task.sizes, task.device, task.seed)
+        try:
+            changed = design == NORMAL or _changed(task, other)
+        except Unsatisfiable:
+            continue
+        if changed:
+            yield other
+
+
+def _changed(task: Task, other: Task) -> bool:
+    """Whether some given has other values in the other design, and is not computed from others."""
+    before, after = task.sample(0), other.sample(0)
+    formed = [form.target for form in after.formed if form.target.op == "var"]
+    told = set(after.values) - {spot_of(target)[0] for target in formed}
+    return any(not _same(before.values[name], after.values[name]) for name in told)
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return torch.equal(a, b)
+    return isinstance(a, Tensor) == isinstance(b, Tensor)
+
+
+def contradicted(m: Measurement) -> bool:
+    """Whether a measurement speaks against its claim."""
+    return m.status in ("violated", "non-finite")
+
+
+def beyond_range(found: Measurement, claim: Claim) -> str | None:
+    """What became of a number, if the range of a dtype may be to blame for what was found."""
+    if found.status == "non-finite":
+        return OVERFLOWED
+    sign = claim.relation == ">" and claim.right is None and found.status == "violated"
+    return UNDERFLOWED if sign and found.error <= torch.finfo(torch.float64).tiny else None
+
+
+def ratio_of(m: Measurement) -> float:
+    """The largest ratio of any policy that was applied; without one, error over tolerance."""
+    judged = [one.ratio for one in m.judged if one.status != "skipped"]
+    return max(judged, default=m.ratio)
+
+
+def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
+    """The measurement that spoke: of the worst status, and of those the largest ratio.
+
+    ``first_stands``: among equals the first does, which alone was made at the scale asked for.
+    What was skipped said nothing: it is named in ``reason`` and not among the ``designs``.
+    """
+    told = [m for m in found if m.status != "skipped"]
+    if not told:
+        return found[0]
+    speaker = max(told, key=lambda m: (RANK[m.status], first_stands and m is found[0], ratio_of(m)))
+    silent: dict[str, list[str]] = {}
+    for m in found:
+        if m.status == "skipped":
+            silent.setdefault(m.reason, []).append(m.design)
+    reasons = [f"{', '.join(names)}: {why}" for why, names in silent.items()]
+    return replace(
+        speaker, designs=tuple(m.design for m in told), seconds=sum(m.seconds for m in found),
+        reason="; ".join(filter(None, (speaker.reason, *reasons))),
+    )  # fmt: skip
+
+
+# The measurements of one statement: its tasks in each design, and which of them spoke
+
+REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
+CALMER = 4  # by so much less do tokens spread where a number overflowed
+OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CALMER} as wide"
+NEAR = 16  # positions are below it where calmer tokens overflow too: exp of a position, say
+OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {NEAR}"
+RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
+UNCHANGED = "these designs change nothing in this statement"
+EAGER = Implementation("eager")
+
+
+@dataclass
+class Measuring:
+    """The tasks of a statement, one for each set of givens, and what was measured so far.
+
+    ``everywhere``: every design is run at the scale; otherwise the normal one is, and the others,
+    in float32 and below, at small sizes.
+    """
+
+    scale: Scale
+    device: torch.device
+    seed: int
+    expected: str
+    deadline: float | None
+    designs: Sequence[Design] = (NORMAL,)
+    everywhere: bool = False
+    results: list[Measurement] = field(default_factory=list)
+    failed: list[tuple[str, Exception]] = field(default_factory=list)
+    made: dict[int, Task] = field(default_factory=dict)
+    unsatisfiable: Unsatisfiable | None = None
+    others: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
+    tried: dict[int, list[Task]] = field(default_factory=dict)
+
+    def claim(
+        self, part: Statement, says: str, able: list[Implementation], wanted: list[torch.dtype]
+    ) -> None:
+        """Measure one claim."""
+        claim = part.claims[says]
+        try:
+            if claim.relation == "exists" and claim.witness is None:
+                if claim.inner != "=":
+                    raise DoesNotFit("only equations are solved for an unknown; name a witness")
+                self.results.append(_search(part, says, claim, self.seed))
+                return
+            task = self.task(part)
+        except (DoesNotFit, Unsatisfiable) as reason:
+            bare = Task(part, self.scale, {}, self.device, self.seed)
+            eager = Implementation("no implementation")
+            self.results.append(bare.skipped(says, eager, wanted[0], str(reason)))
+            return
+        further = _further(wanted)
+        for implementation, dtype in product(able, wanted):
+            try:
+                self.results.append(
+                    self.in_designs(task, says, implementation, dtype, more=dtype in further)
+                )
+            except (DoesNotFit, TooLarge) as reason:
+                self.results.append(task.skipped(says, implementation, dtype, str(reason)))
+            except Exception as error:  # noqa: BLE001 (told at the end)
+                whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
+                self.failed.append((whose, error))
+
+    def task(self, part: Statement) -> Task:
+        """The task of a statement, with values drawn.
+
+        The hypotheses are those of all parts: if none satisfy them once, none do.
+        """
+        if self.unsatisfiable is not None:
+            raise self.unsatisfiable
+        if id(part) not in self.made:
+            try:
+                task = drawn(part, self.scale, self.device, self.seed)
+            except Unsatisfiable as error:
+                self.unsatisfiable = error
+                raise
+            self.made[id(part)] = informative(task, self.run, again)
+        return self.made[id(part)]
+
+    def others_of(self, task: Task) -> list[Task]:
+        """The task in the other designs: at small sizes and few steps, or as it is."""
+        if id(task) not in self.tried:
+            self.tried[id(task)] = []
+            designs = [design for design in self.designs if design != NORMAL]
+            if designs and read_as(task.statement):
+                try:
+                    base = task if self.everywhere else self.small(task.statement)
+                except Unsatisfiable:  # by so few steps
+                    return []
+                self.tried[id(task)] = list(tasks_of(base, designs))
+        return self.tried[id(task)]
+
+    def small(self, part: Statement) -> Task:
+        """The task of a statement at small sizes and few steps."""
+        few = replace(scale_named("small"), steps=FEWEST)
+        return drawn(part, few, self.device, self.seed)
+
+    def run(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
+    ) -> Measurement:
+        """One measurement, made once."""
+        key = (says, implementation.name, dtype)
+        if key not in task.runs:
+            if self.deadline is not None and perf_counter() > self.deadline:
+                raise DoesNotFit("not begun: the limit of time had passed")
+            why = task.unrounded(dtype)
+            if why is not None:
+                raise DoesNotFit(why)
+            read = task.statement.claims[says].at_witness()
+            with one_thread(task):
+                found = run(task, says, read, implementation, dtype)
+            name = task.scale.design.name
+            task.runs[key] = replace(found, design=name, designs=(name,))
+        return task.runs[key]
+
+    def other(
+        self, task: Task, seed: int, spread: float, positions: int | None = None
+    ) -> Task:
+        """The task with another seed, spread of tokens or largest position, drawn once."""
+        below = task.scale.positions if positions is None else positions
+        key = (id(task), seed, spread, below)
+        if key not in self.others:
+            scale = replace(task.scale, spread=spread, positions=below)
+            self.others[key] = Task(task.statement, scale, task.sizes, task.device, seed)
+        return self.others[key]
+
+    def in_designs(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype, *,
+        more: bool,
+    ) -> Measurement:  # fmt: skip
+        """One measurement in all its designs.
+
+        What should be refuted is tried until one contradicts it; that it holds in others, which
+        may be special, says nothing.
+        """
+        refuted = self.expected == "refuted"
+        found: list[Measurement] = []
+        if NORMAL in self.designs:
+            found.append(self.normal(task, says, implementation, dtype))
+        if more or refuted or self.everywhere:
+            for other in self.others_of(task):
+                if refuted and any(map(contradicted, found)):
+                    break
+                found.append(self.designed(other, says, implementation, dtype))
+        if not found:
+            return task.skipped(says, implementation, dtype, UNCHANGED)
+        if refuted and not any(map(contradicted, found)):
+            return found[0]
+        return merged(found, first_stands=NORMAL in self.designs and not self.everywhere)
+
+    def designed(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
+    ) -> Measurement:
+        """One measurement in a design that is not the normal one.
+
+        Where a number leaves the range of the dtype in the definition itself too, that says
+        nothing of the code.
+        """
+        try:
+            found = self.run(task, says, implementation, dtype)
+            why = beyond_range(found, task.statement.claims[says])
+            if why is not None:
+                plain = self.run(task, says, EAGER, dtype)
+                if beyond_range(plain, task.statement.claims[says]) == why:
+                    found = replace(found, status="skipped", reason=why)
+        except (DoesNotFit, TooLarge) as reason:
+            found = task.skipped(says, implementation, dtype, str(reason))
+        name = task.scale.design.name
+        return replace(found, design=name, designs=(name,))
+
+    def normal(
+        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
+    ) -> Measurement:
+        """One measurement in the normal design.
+
+        Of what should be refuted it is the first draw that contradicts it.  Where a number
+        overflows, the tokens are drawn once more and spread less, then at small positions too.
+        """
+        found = self.run(task, says, implementation, dtype)
+        spread = task.scale.spread
+        if found.status == "non-finite" and self.expected == "proved":
+            for positions, told in ((None, OVERFLOW), (NEAR, OVERFLOWED_AFAR)):
+                calmer = self.other(task, task.seed, spread / CALMER, positions)
+                calm = self.run(calmer, says, implementation, dtype)
+                if calm.status != "non-finite":
+                    return replace(calm, reason=" ".join(filter(None, (calm.reason, told))))
+        relation = task.statement.claims[says].compared
+        if self.expected != "refuted" or found.status != "held" or relation == "=":
+            return found
+        if relation == "!=":
+            return replace(found, status="skipped", reason=RARELY_EQUAL)
+        for k in range(1, REDRAWS):
+            one = self.other(task, task.seed + k, spread)
+            found_again = self.run(one, says, implementation, dtype)
+            if contradicted(found_again):
+                return found_again
+        reason = f"held in {REDRAWS} draws: where it fails, if it does, was not drawn"
+        return replace(found, status="skipped", reason=reason)
+
+
+def _further(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
+    """The dtypes in which further designs are tried: those that models run in, float64 alone."""
+    return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
+
+
+def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:
+    """A claim of existence without a witness, at small sizes: its unknown is a whole matrix."""
+    small = scale_named("small")
+    sizes = sizes_of(statement, small)
+    started = perf_counter()
+    result = search(statement, claim, sizes, small, seed)
+    found = result.found
+    return Measurement(
+        says, "least squares", "cpu", "float64", sizes, seed,
+        f"{result.draws} draws of what the unknown must not depend on, small sizes",
+        found.error, found.tolerance, found.place, perf_counter() - started, found.status,
+        f"the best matrix leaves a relative residual of {result.residual:.2g}",
+        "float64: each operation rounded, and the solver's own error",
+    )  # fmt: skip
+
+
+# Check a statement in numbers, from its own term
 
 class ReadingError(RuntimeError):
     """Reading a statement failed; ``measurements`` holds what was measured all the same."""
@@ -44,7 +352,7 @@ def measure(
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
     bounds, and if each side is within its own bound of the exact value of its term.  ``>=``,
-    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.order` says.  A claim of existence is
+    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.compare` says.  A claim of existence is
     read at its witness, or settled by least squares.  Where no values are known that satisfy the
     hypotheses, every conclusion is skipped with that reason.
 
@@ -100,3 +408,4 @@ def measure(
         text = f"{len(failed)} reading(s) failed; the first: {where_first}: {cause!r}"
         raise ReadingError(text, results) from cause
     return results
+

@@ -18,10 +18,6 @@ import numpy as np
 
 from .file_imports import imported
 
-__all__ = [
-    "Demonstration", "Demonstrations", "Row", "demonstration", "load_demonstrations", "reproduced",
-]  # fmt: skip
-
 PACKAGE = "attnproof.theorems.demonstrations"
 
 

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DESIGNS", "NORMAL", "Design", "UnknownDesign", "designs_named"]
-
 
 class UnknownDesign(ValueError):
     """No input design has the name asked for."""

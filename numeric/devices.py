@@ -7,19 +7,20 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = [
-    "DTYPES",
-    "DeviceAbsent",
-    "UnknownDtype",
-    "called",
-    "chosen",
-    "devices",
-    "dtype_named",
-    "dtypes_on",
-    "matrix_units",
-    "synchronize",
-    "tf32",
-]
+# One thread for arrays so small that several would only wait for each other
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch computes on one thread inside, and on as many as before after it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# The devices and dtypes a statement can be measured on
 
 DTYPES = {
     "float64": torch.float64,
@@ -132,3 +133,4 @@ def tf32(on: bool | None) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+

@@ -9,8 +9,6 @@ from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-__all__ = ["imported"]
-
 
 class _AsItIs(SourceFileLoader):
     """Compiles the file each time: what Python has stored of it may be of another text.

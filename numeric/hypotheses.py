@@ -1,4 +1,4 @@
-"""Values that satisfy the hypotheses of a statement, from values that need not.
+"""Values that satisfy the hypotheses of a statement, and whether given values do.
 
 Hypotheses are met in this order.  A product of two givens that is the identity: orthonormal
 columns, or an inverse.  An equation with a given, or a row of one, alone on one side: what it
@@ -12,23 +12,114 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice, product
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.facts import Contraction, contraction
+from attnproof.symbolic.claim import Claim, Law
+from attnproof.symbolic.derive import Contraction, contraction
+from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement
-from attnproof.symbolic.terms import Term, free
+from attnproof.symbolic.terms import Term, free, postorder
 
-from .hypotheses_hold import Unsatisfiable, broken, holds, index_values, number_array, sides
 from .reading import RowReading
 from .torch_reading import TorchReading
 
-__all__ = ["Formed", "Met", "TooManyUnknowns", "filled", "met", "solved", "spot_of", "written"]
+# Whether the hypotheses of a statement hold for given values, in float64
 
+CPU, FLOAT64 = torch.device("cpu"), torch.float64
+SLACK = 2.0**-40  # of 1 and the size of both sides: what float64 may lose in a hypothesis
+INDEX_VALUES = 5_000  # of a law about all indices, all tried
+
+
+class Unsatisfiable(ValueError):
+    """No values are known that satisfy a hypothesis.
+
+    ``too_large``: none of these sizes; ``hopeless``: no other draw will do better; ``discrete``:
+    it speaks of whole numbers and maps alone, of which many small ones can be tried.
+    """
+
+    def __init__(
+        self, text: str, *, too_large: bool = False, hopeless: bool = False,
+        discrete: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(text)
+        self.too_large, self.hopeless = too_large, hopeless or too_large
+        self.discrete = discrete
+
+
+def broken(statement: Statement, sizes: dict[str, int], values: Mapping[str, Any]) -> str | None:
+    """The first hypothesis that does not hold for these values in float64, in words."""
+    for left, right in statement.assume:
+        if not holds(Claim("=", left, right), sizes, values):
+            return f"{left!r} = {right!r}"
+    for law in statement.laws:
+        every = index_values(law, sizes)
+        if any(not holds(law.claim, sizes, {**values, **at}) for at in every):
+            return _told(law)
+    return None
+
+
+def _told(law: Law) -> str:
+    return f"{law.claim.left!r} {law.claim.relation} {law.claim.right or 0!r}"
+
+
+def index_values(law: Law, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
+    """All values of the indices that a law speaks of; of nothing else are all values tried.
+
+    Raises :class:`Unsatisfiable` for a law of anything else, and for too many indices.
+    """
+    variables, told = law.claim.variables, _told(law)
+    if any(given.kind != "index" for _, given in variables):
+        parts = (law.claim.left, law.claim.right or law.claim.left)
+        functions = any(part.op == "call" for side in parts for part in postorder(side))
+        what = "a function" if functions else "values"
+        names = ", ".join(name for name, _ in variables)
+        raise Unsatisfiable(f"{what} with {told} for all {names} cannot be drawn", hopeless=True)
+    every = product(*(range(_below(given, sizes)) for _, given in variables))
+    chosen = list(islice(every, INDEX_VALUES + 1))
+    if len(chosen) > INDEX_VALUES:
+        raise Unsatisfiable(f"{told} is tried for every index at small sizes", too_large=True)
+    return ({name: i for (name, _), i in zip(variables, at, strict=True)} for at in chosen)
+
+
+def _below(given: Given, sizes: dict[str, int]) -> int:
+    assert given.below is not None
+    return length_value(given.below, sizes)
+
+
+def sides(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+    """Both sides of a claim in float64; the right one is 0 where there is none."""
+    reading = TorchReading(sizes, dict(values), FLOAT64, CPU)
+    left = number_array(reading(claim.left)).double()
+    if claim.right is None:
+        return left, torch.zeros_like(left)
+    return left, number_array(reading(claim.right)).double()
+
+
+def holds(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> bool:
+    """Whether a claim holds, up to what float64 may lose of equations and of ">="."""
+    left, right = sides(claim, sizes, values)
+    same = torch.where(left == right, 0.0, left - right)  # also where both are minus infinity
+    slack = SLACK * (1 + left.abs().max() + right.abs().max()).nan_to_num(posinf=1.0)
+    if claim.relation == "!=":
+        return bool((left != right).any())
+    if claim.relation == "=":
+        return bool((same.abs() <= slack).all())
+    least = -slack if claim.relation == ">=" else torch.zeros(())
+    return bool((same >= least).all()) and (claim.relation == ">=" or bool((left > right).all()))
+
+
+def number_array(value: Any) -> Tensor:
+    """A value in float64, as an array where it is a plain number."""
+    return value if isinstance(value, Tensor) else torch.tensor(float(value), dtype=FLOAT64)
+
+
+# Values that satisfy the hypotheses of a statement, from values that need not
 
 CELLS = 1 << 22
 """The largest matrix of derivatives, in entries."""
@@ -77,9 +168,7 @@ def solved(
     return None
 
 
-CPU, FLOAT64 = torch.device("cpu"), torch.float64
 ROOM = 1 / 8
-REAL = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 
 
 @dataclass(frozen=True)
@@ -111,7 +200,7 @@ def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> M
     """
     for law in statement.laws:
         index_values(law, sizes)  # refuses, before any work, what could not be checked in the end
-    told = frozenset(k for k, g in statement.givens.items() if g.kind in REAL)
+    told = frozenset(k for k, g in statement.givens.items() if g.kind in NUMBERS)
     formed: list[Formed] = []
     kept: dict[str, float] = {}
     values = dict(drawn)
@@ -175,7 +264,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
     """All equations at once, over the real givens they speak of; those are not rounded."""
     told = " and ".join(f"{a!r} = {b!r}" for a, b in statement.assume)
     within = frozenset[Term]().union(*(free(t) for pair in statement.assume for t in pair))
-    names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in REAL)
+    names = sorted(str(v.data[0]) for v in within if v.op == "var" and v.data[1] in NUMBERS)
     names = [name for name in names if name in drawn]
     if not names:
         raise Unsatisfiable(f"no values were found with {told}", discrete=True)
@@ -199,7 +288,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
     values, distance = found
     for name in names:
         kind = statement.givens[name].kind
-        if kind in ("positive", "nonnegative") and bool((values[name] <= 0).any()):
+        if kind in SIGNED and bool((values[name] <= 0).any()):
             raise Unsatisfiable(f"cannot draw values with {told} where {name} is {kind}")
     return Met({**drawn, **values}, (), dict.fromkeys(names, distance))
 
@@ -252,7 +341,7 @@ def _in_order(
         left, right = sides(claim, sizes, every)
         for side, other, sign in ((claim.left, right, 1), (claim.right, left, -1)):
             given = side.args[0] if side.op == "broadcast" else side
-            if given.op == "var" and given.data[1] in REAL and given.data[0] in free_to_move:
+            if given.op == "var" and given.data[1] in NUMBERS and given.data[0] in free_to_move:
                 name = str(given.data[0])
                 values[name] = _beyond(values[name], other, sign, room)
                 break
@@ -260,7 +349,7 @@ def _in_order(
             short = (right - left).clamp(min=0) + (left.abs() + right.abs()) * room
             for given, factor in (*_parts(claim.left, 1), *_parts(claim.right, -1)):
                 name = str(given.data[0])
-                if given.data[1] in REAL and name in free_to_move:
+                if given.data[1] in NUMBERS and name in free_to_move:
                     values[name] = values[name] + _narrowed(short, values[name]) / factor
                     break
     return values
@@ -297,3 +386,4 @@ def _beyond(value: Tensor, other: Tensor, sign: int, room: float) -> Tensor:
     extreme = _narrowed(other * sign, value)
     more = (value.abs() + extreme.abs()) * room
     return torch.maximum(value * sign, extreme + more) * sign
+

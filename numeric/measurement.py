@@ -17,21 +17,6 @@ from .walk import Where
 if TYPE_CHECKING:
     from .task import Task
 
-__all__ = [
-    "HEADS",
-    "POLICIES",
-    "STATUSES",
-    "Judged",
-    "Measurement",
-    "counted",
-    "escapes",
-    "how",
-    "place_of",
-    "rows_of",
-    "sampled",
-]
-
-
 STATUSES = ("held", "violated", "non-finite", "skipped")
 POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")
 

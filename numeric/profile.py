@@ -10,11 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .calibration.depth import SEQUENTIAL, Depth
-from .calibration.in_force import constants_for
-from .calibration.record import KernelConstants
-
-__all__ = ["Profile", "profile_of", "unit_roundoff", "wide_dtype"]
+from .calibration.record import SEQUENTIAL, Depth, KernelConstants
+from .calibration.store import constants_for
 
 _LOW = (torch.bfloat16, torch.float16)
 _OPERAND = {"highest": 0.0, "high": 2.0**-11, "medium": 2.0**-8}
@@ -139,7 +136,7 @@ def profile_of(
 
     Matrix operands of float32 are read at the precision that
     ``torch.get_float32_matmul_precision`` allows on this process.  Raises
-    :class:`~attnproof.numeric.calibration.in_force.NotCalibrated` for a backend whose constants
+    :class:`~attnproof.numeric.calibration.store.NotCalibrated` for a backend whose constants
     are not known.
     """
     constants, calibration = constants_for(dtype, device)

@@ -1,7 +1,12 @@
-"""The operations of terms, each at selected rows, over any array module."""
+"""The operations of terms, each at selected rows, over any array module.
+
+Literal numbers of a term stay Python numbers until they meet an array, as in written code, so
+that they take the array's dtype and never widen it.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -10,16 +15,50 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnproof.symbolic.evaluate import STRUCTURAL, sources
 from attnproof.symbolic.meaning import ELEMENTWISE
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import Term, free, postorder
 
-from .elementwise import combine, is_number, may_round
 from .walk import Rows, RowWalk, Where
 
-__all__ = ["RowReading"]
+# Elementwise operations on arrays and plain numbers together
+
+_OF_NUMBERS: dict[str, Callable[..., float]] = {
+    "exp": math.exp, "log": math.log, "cos": math.cos, "sin": math.sin, "tanh": math.tanh,
+    "sqrt": math.sqrt, "abs": abs, "maximum": max,
+}  # fmt: skip
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number, not an array."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _divided(op: str, a: Any, b: Any) -> Any:
+    """⌊a/b⌋ and a − b·⌊a/b⌋ of integers; by 0 they are 0 and a."""
+    if isinstance(b, int):
+        quotient = a // b if b else 0 * a
+    else:
+        quotient = torch.where(b == 0, 0, a // torch.where(b == 0, 1, b))
+    return quotient if op == "floor_divide" else a - b * quotient
+
+
+def may_round(t: Term) -> bool:
+    """Whether an operation on plain numbers is one that rounds, and not on mere literals.
+
+    Those are drawn or counted numbers, and angles, whose sine may cancel.
+    """
+    rounds = t.op in ("exp", "log", "cos", "sin", "tanh", "sqrt")
+    if not rounds and not (t.op == "power" and t.data < 0):
+        return False
+    counts = any(v.op == "index" or (v.op == "var" and v.data[1] == "natural") for v in free(t))
+    return counts or any(part.op == "pi" for part in postorder(t))
+
 
 MOST = 1 << 63
 
+
+# The operations of terms, each at selected rows, over any array module
 
 class RowReading(RowWalk):
     """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
@@ -36,16 +75,14 @@ class RowReading(RowWalk):
     def truth(self, condition: Tensor) -> Any:
         """1 where true, 0 where false."""
 
-    @abstractmethod
-    def product(self, left: Any, right: Any) -> Any:
-        """The product of two matrices, stored in the dtype of the data."""
-
     def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
         """How to compute selected rows of a term, or None."""
         if term.op in ("floor_divide", "remainder"):
             return self.rows_of_integers
         if term.op in ELEMENTWISE:
             return self.rows_elementwise
+        if term.op in STRUCTURAL:
+            return self.rows_structural
         return getattr(self, "rows_" + term.op.replace(" ", "_"), None)
 
     # numbers
@@ -84,12 +121,28 @@ class RowReading(RowWalk):
             operands = [self._data(x) for x in operands]
         if t.op == "where" and all(is_number(x) for x in operands[1:]):
             operands[1:] = [self.full(self.counts(t, where), x) for x in operands[1:]]
-        result = combine(t.op, operands, t.data, self.xp, self.truth)
+        result = self.elementwise(t.op, t.data, *operands)
         if is_number(result):
             return result if not t.ndim else self.full(self.counts(t, where), result)
         if result.ndim < t.ndim:
-            return self._repeated(result, self.counts(t, where))
+            return self.repeated(result, self.counts(t, where))
         return result
+
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        """An operation of arrays and plain numbers together, in the order the term has them."""
+        plain = all(map(is_number, args))
+        if op in ("floor_divide", "remainder"):
+            return _divided(op, *args)
+        if op == "indicator":
+            return self.truth(args[0])
+        if plain and op in _OF_NUMBERS:
+            return _OF_NUMBERS[op](*args)
+        if plain and op == "power" and data < 0 and args[0] == 0:
+            return 0.0
+        if op == "maximum" and is_number(args[0]):
+            args = args[::-1]
+        found = super().elementwise(op, data, *args)
+        return torch.tensor(found) if isinstance(found, bool) else found
 
     def _data(self, x: float) -> Any:
         """A number that is more than a literal: rounded like other data."""
@@ -105,17 +158,28 @@ class RowReading(RowWalk):
             return self(arg.args[0])
         return self.rows(arg, where)
 
-    def _repeated(self, value: Any, shape: Sequence[int]) -> Any:
+    def repeated(self, value: Any, shape: Sequence[int]) -> Any:
         if isinstance(value, Tensor):
             return value.expand(tuple(shape))
-        return self.xp.broadcast_to(value, tuple(shape))
+        return super().repeated(value, shape)
 
-    def rows_broadcast(self, t: Term, where: Where) -> Any:
-        (x,) = t.args
-        outer = t.ndim - x.ndim
-        matched = zip(where[outer:], x.shape, t.shape[outer:], strict=True)
-        value = self.array(x, tuple(rows if n is m else None for rows, n, m in matched))
-        return self._repeated(value, self.counts(t, where))
+    def rows_structural(self, t: Term, where: Where) -> Any:
+        """The operation on what it needs of its arguments; axes that none of them has, after it.
+
+        What is needed follows from the meaning of an entry (``sources``).
+        """
+        needed = [places or () for places in sources(t)]
+        met = {k for places in needed for k in places}
+        if t.op == "broadcast":  # a repeated axis is made as long as it is wanted
+            met.update(range(t.ndim))
+        args = [
+            self.array(arg, tuple(where[k] if isinstance(k, int) else None for k in places))
+            for arg, places in zip(t.args, needed, strict=True)
+        ]
+        inner = tuple(rows if k in met else None for k, rows in enumerate(where))
+        after = tuple(None if k in met else rows for k, rows in enumerate(where))
+        value = STRUCTURAL[t.op](self, t, self.counts(t, inner), *args)
+        return self.select(value, after)
 
     # shape
 
@@ -139,32 +203,6 @@ class RowReading(RowWalk):
             return self.select(self.whole(t), where)
         values = [self.array(arg, at) for arg, at in zip(args, pushed, strict=True)]
         return self.select(replaced.compute(*values), where)
-
-    def rows_permute(self, t: Term, where: Where) -> Any:
-        order: Any = t.data
-        source: list[Rows | None] = [None] * t.ndim
-        for place, axis in enumerate(order):
-            source[axis] = where[place]
-        return self.xp.permute_dims(self.array(t.args[0], tuple(source)), order)
-
-    def rows_new_axis(self, t: Term, where: Where) -> Any:
-        axis: Any = t.data
-        x = self.array(t.args[0], (*where[:axis], *where[axis + 1 :]))
-        return self.select(self.xp.expand_dims(x, axis=axis), self._only(where, axis))
-
-    def rows_reshape(self, t: Term, where: Where) -> Any:
-        groups: Any = t.data
-        (x,) = t.args
-        source: list[Rows | None] = [None] * x.ndim
-        after = list(where)
-        for before, places in groups:
-            if len(before) == len(places) == 1:
-                source[before[0]], after[places[0]] = where[places[0]], None
-        inner = tuple(
-            None if rest is not None else rows for rest, rows in zip(after, where, strict=True)
-        )
-        value = self.xp.reshape(self.array(x, tuple(source)), self.counts(t, inner))
-        return self.select(value, tuple(after))
 
     def rows_pick(self, t: Term, where: Where) -> Any:
         axis: Any = t.data
@@ -213,32 +251,6 @@ class RowReading(RowWalk):
     def _only(self, where: Where, axis: int) -> Where:
         return tuple(rows if k == axis else None for k, rows in enumerate(where))
 
-    def rows_concat(self, t: Term, where: Where) -> Any:
-        axis: Any = t.data
-        joined = self.xp.concat(
-            [self.array(arg, (*where[:axis], None, *where[axis + 1 :])) for arg in t.args],
-            axis=axis,
-        )
-        return self.select(joined, self._only(where, axis))
-
-    def rows_stack(self, t: Term, where: Where) -> Any:
-        axis: Any = t.data
-        inner = (*where[:axis], *where[axis + 1 :])
-        joined = self.xp.stack([self.array(arg, inner) for arg in t.args], axis=axis)
-        return self.select(joined, self._only(where, axis))
-
-    def rows_reduce(self, t: Term, where: Where) -> Any:
-        axis: Any = t.data
-        total = self.array(t.args[0], (*where[:axis], None, *where[axis:])).sum(axis)
-        return self.averaged(total, t.args[0].shape[axis])
-
-    def rows_matmul(self, t: Term, where: Where) -> Any:
-        x, y = t.args
-        left: Where = (*where[: x.ndim - 1], None)
-        right: Where = (None,) if y.ndim == 1 else (*where[: y.ndim - 2], None, where[-1])
-        total = self.product(self.array(x, left), self.array(y, right))
-        return self.averaged(total, x.shape[-1])
-
     def rows_tabulate(self, t: Term, where: Where) -> Any:
         first, rest = where[0], where[1:]
         places = range(self.length(t.shape[0])) if first is None else first.places.tolist()
@@ -276,3 +288,4 @@ class RowReading(RowWalk):
         args = [self.rows(a, (*where[:batch], *(None,) * (a.ndim - batch))) for a in t.args]
         core = (*(None,) * batch, *where[batch:])
         return self.select(self.values[name](*args), core)
+

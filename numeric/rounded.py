@@ -3,22 +3,56 @@
 A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
 and a radius: how far the same term, computed in the dtype of the profile, may be from it.
 The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
+
+Over k products with one matrix M the bound |M|ᵏ r of each entry grows like ‖ |M| ‖₂ᵏ, for an
+orthogonal matrix of width d like (2d/π)^(k/2); its errors grow like ‖M‖₂ᵏ, which there is 1.
+With t a bound on ‖ΔY‖ (the Euclidean norm of all entries)::
+
+    |(M ΔY)_ij| ≤ ‖M_i‖ t      ‖M ΔY‖ ≤ ‖M‖₂ t      ‖ΔM (Y + ΔY)‖ ≤ ‖ΔM‖ (‖Y‖ + t)
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .norms import LARGEST, spectral, through
+from .profile import Profile, wide_dtype
 
-if TYPE_CHECKING:
-    from .arithmetic import Arithmetic
+# Errors of products of matrices in the Euclidean norm, where entries alone would grow too fast
 
-__all__ = ["Rounded", "Scalar", "gamma"]
+LARGEST = 256
+"""The largest width at which the norm of a matrix is computed."""
+
+
+def spectral(matrix: Tensor) -> float:
+    """A bound on ‖M‖₂: the largest singular value, with room for its own rounding."""
+    top = float(torch.linalg.matrix_norm(matrix, 2))
+    return top * (1 + max(matrix.shape) * 2.0**-40)
+
+
+def through(
+    matrix: Tensor, own: Tensor | None, norm: float, values: Tensor, total: float, axis: int
+) -> tuple[Tensor, float]:
+    """The errors of a product with a matrix: of each entry, and their norm.
+
+    ``matrix`` with errors ``own`` has ``norm`` as ‖M‖₂, and the other factor has ``values`` with
+    errors of norm ``total``.  The rows (``axis`` -1) of a left factor or the columns (-2) of a
+    right one give the entries.
+    """
+    entries = matrix.norm(dim=axis) * total
+    whole = norm * total
+    if own is not None:
+        size = float(values.norm()) + total
+        entries = entries + own.norm(dim=axis) * size
+        whole += float(own.norm()) * size
+    return entries, whole
+
+
+# Running error analysis: arrays that carry a value and a bound on its rounding error
 
 Scalar = int | float
 
@@ -228,3 +262,215 @@ class Rounded:
 
     def __ge__(self, other: Any) -> Tensor:
         return self._compared(other, torch.ge)
+
+
+# The functions of arrays with error radii, under the names of the array API standard
+
+FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
+LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
+
+
+def representable(c: Scalar, u: float) -> bool:
+    """Whether a number is exact where the unit roundoff is u.
+
+    >>> representable(0.125, 2**-8), representable(257, 2**-8)
+    (True, False)
+    """
+    if not math.isfinite(c):
+        return True
+    scaled = math.frexp(c)[0] / u
+    return scaled == math.floor(scaled)
+
+
+def _moved(x: Any, how: Callable[[Tensor], Tensor]) -> Any:
+    """Entries in other places; truth values and indices carry no radius."""
+    return x.moved(how) if isinstance(x, Rounded) else how(x)
+
+
+class Arithmetic:
+    """The array functions of :class:`Rounded`, with the unit roundoffs of one profile."""
+
+    __name__ = "attnproof.numeric.rounded"  # array_namespace asks every namespace for one
+    inf, pi = math.inf, math.pi
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.overflowed = False
+        """Whether some exact value came near the largest number of its dtype, or beyond it."""
+
+    def rounded(
+        self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False
+    ) -> Rounded:
+        """A computed value, rounded once when it is stored (unless the operation is exact).
+
+        Beyond the largest number of the dtype nothing is known of it.
+        """
+        if not exact:
+            own = value.abs().mul_(unit).add_(self.profile.least)
+            radius = own if radius is None else own.add_(radius, alpha=1 + unit)
+        total = 0.0 if radius is None else float(radius.sum())
+        largest = self.largest(unit)
+        if radius is not None and not total < largest * unit:  # no |value| is above total / unit
+            beyond = value.abs() + radius > largest
+            near = value.isfinite() & (value.abs() > largest / 2)
+            self.overflowed = self.overflowed or bool(near.any())
+            radius = torch.where(beyond, math.inf, radius)
+            radius = radius.nan_to_num(nan=math.inf, posinf=math.inf)
+            radius = torch.where(value.isinf(), 0.0, radius)
+        return Rounded(self, value, radius, unit)
+
+    def largest(self, unit: float) -> float:
+        """The largest number of the dtype with this unit roundoff, or of one with less."""
+        dtype = self.profile.dtype if unit >= self.profile.store else wide_dtype(self.profile.dtype)
+        return float(torch.finfo(dtype).max)
+
+    def inner(self, unit: float) -> float:
+        """The roundoff inside a function of an array stored with this one."""
+        return min(unit, self.profile.accumulate)
+
+    def exact(self, value: Tensor, unit: float | None = None) -> Rounded:
+        """Stored numbers, which are what they are."""
+        return Rounded(self, value, None, unit)
+
+    def number(self, c: Scalar, unit: float) -> Rounded:
+        """A literal number, rounded to the unit of what it meets.
+
+        One that fills a float64 (1/3, a root) was itself rounded in float64.
+        """
+        error = 0.0 if representable(c, unit) else abs(c) * unit
+        error += 0.0 if representable(c, FEW_DIGITS) else abs(c) * LITERAL_ERROR
+        radius = torch.tensor(error, dtype=torch.float64) if error else None
+        return Rounded(self, torch.tensor(float(c), dtype=torch.float64), radius, unit)
+
+    def pair(self, a: Rounded, b: Any) -> tuple[Rounded, Rounded, float]:
+        """Two operands and the unit of the result: arrays decide over numbers, wide over narrow."""
+        if not isinstance(b, Rounded):
+            return a, self.number(b, a.unit), a.unit
+        units = [x.unit for x in (a, b) if x.ndim] or [a.unit, b.unit]
+        unit = min(units)
+        a, b = (self._cast(x, unit) if not x.ndim else x for x in (a, b))
+        return a, b, unit
+
+    def _cast(self, x: Rounded, unit: float) -> Rounded:
+        return x if x.unit >= unit else self.stored(x, unit)
+
+    def stored(self, x: Rounded, unit: float) -> Rounded:
+        """x written in a narrower dtype."""
+        return self.rounded(x.value, x.radius, unit)
+
+    def _function(
+        self,
+        x: Rounded,
+        how: Callable[[Tensor], Tensor],
+        spread: Callable[[Tensor, Tensor], Tensor],
+    ) -> Rounded:
+        value = how(x.value)
+        own = self.profile.function_error * self.inner(x.unit) * value.abs()
+        radius = spread(value, x.error()) + own
+        return self.rounded(value, radius, x.unit)
+
+    def exp(self, x: Rounded) -> Rounded:
+        """exp(x ± r) is within exp(x)·(exp(r) − 1)."""
+        return self._function(x, torch.exp, lambda v, r: v * torch.expm1(r))
+
+    def log(self, x: Rounded) -> Rounded:
+        """log(x ± r) is within −log(1 − r/x)."""
+        return self._function(
+            x, torch.log, lambda _, r: -torch.log1p(-(r / x.value.abs()).clamp(max=1))
+        )
+
+    def tanh(self, x: Rounded) -> Rounded:
+        """tanh has slope at most 1 and stays below 1."""
+        result = self._function(x, torch.tanh, lambda _, r: r.clamp(max=2))
+        if x.total is not None:
+            own = self.profile.function_error * self.inner(x.unit) * float(result.value.norm())
+            result.total = result.stored_total(x.total + own)
+        return result
+
+    def sqrt(self, x: Rounded) -> Rounded:
+        """sqrt(x) − sqrt(x − r) is the larger side."""
+        low = x.value.clamp(min=0)
+        return self._function(x, torch.sqrt, lambda v, r: v - torch.sqrt((low - r).clamp(min=0)))
+
+    def abs(self, x: Rounded) -> Rounded:
+        """Exact."""
+        return Rounded(self, x.value.abs(), x.radius, x.unit)
+
+    def cos(self, x: Rounded) -> Rounded:
+        """The absolute error of the angle carries over whole; then stored with the data."""
+        return self._turn(x, torch.cos)
+
+    def sin(self, x: Rounded) -> Rounded:
+        """As :meth:`cos`."""
+        return self._turn(x, torch.sin)
+
+    def _turn(self, x: Rounded, how: Callable[[Tensor], Tensor]) -> Rounded:
+        radius = x.error().clamp(max=2) + self.profile.function_error * self.inner(x.unit)
+        return self.rounded(how(x.value), radius, max(x.unit, self.profile.store))
+
+    def maximum(self, x: Any, y: Any) -> Rounded:
+        """The larger value; its radius is the larger radius."""
+        a, b, unit = self.pair(x, y) if isinstance(x, Rounded) else self.pair(y, x)
+        radius = torch.maximum(a.error(), b.error())
+        return Rounded(self, torch.maximum(a.value, b.value), radius, unit)
+
+    def where(self, condition: Tensor, x: Any, y: Any) -> Rounded:
+        """x or y, entry by entry, each with its own radius."""
+        first = x if isinstance(x, Rounded) else y
+        a, b = (v if isinstance(v, Rounded) else self.pair(first, v)[1] for v in (x, y))
+        unit = min([v.unit for v in (a, b) if v.ndim] or [a.unit, b.unit])
+        radius = None
+        if a.radius is not None or b.radius is not None:
+            radius = torch.where(condition, a.error(), b.error())
+        return Rounded(self, torch.where(condition, a.value, b.value), radius, unit)
+
+    # shape
+
+    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
+        """x repeated."""
+        return _moved(x, lambda a: torch.broadcast_to(a, tuple(shape)))
+
+    def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
+        """The axes in another order."""
+        return _moved(x, lambda a: a.permute(tuple(axes)))
+
+    def expand_dims(self, x: Any, axis: int) -> Any:
+        """A new axis of length 1."""
+        return _moved(x, lambda a: a.unsqueeze(axis))
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """The same entries in row-major order."""
+        return _moved(x, lambda a: a.reshape(tuple(shape)))
+
+    def arange(self, n: int) -> Tensor:
+        """0, 1, .., n − 1: indices carry no radius."""
+        return torch.arange(n)
+
+    def take(self, x: Any, indices: Tensor, axis: int) -> Any:
+        """The entries at some places of an axis."""
+        return _moved(x, lambda a: a.index_select(axis, indices))
+
+    def _joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        if not isinstance(parts[0], Rounded):
+            return how(list(parts))
+        radius = None
+        if any(part.radius is not None for part in parts):
+            radius = how([part.error() for part in parts])
+        return Rounded(self, how([p.value for p in parts]), radius, min(p.unit for p in parts))
+
+    def concat(self, parts: Sequence[Any], axis: int) -> Any:
+        """Arrays one after the other."""
+        return self._joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
+
+    def stack(self, parts: Sequence[Any], axis: int) -> Any:
+        """Arrays along a new axis."""
+        return self._joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
+
+    def sum(self, x: Rounded, axis: int) -> Rounded:
+        """The sum over an axis."""
+        return x.sum(axis)
+
+    def mean(self, x: Rounded, axis: int) -> Rounded:
+        """The mean over an axis."""
+        return x.sum(axis) * (1 / x.shape[axis])
+

@@ -1,34 +1,253 @@
-"""One conclusion in one implementation and dtype: run it, bound it, compare."""
+"""One conclusion in one implementation and dtype: run it, bound it, compare.
+
+A kernel that is given whole blocks of queries was measured to sum over keys in fewer roundings
+than one that may be left with a query alone, so its calls are counted before its bound is taken.
+
+Rounding bounds are worst case: over many steps of a recurrence they can grow beyond the values
+themselves, and so can the values.  So the steps are raised, twice as many each time, while
+float64 still tells the two sides apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from math import ceil, prod
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.statement import Claim
+from attnproof.symbolic.statement import Claim, Statement
+from attnproof.symbolic.terms import Term
 
-from .calling import Calls
-from .compare import Comparison, compared, positive, worse
-from .devices import called
-from .hypotheses_hold import number_array
-from .implementations import Implementation
+from . import devices
+from .attention_bound import AttentionBound
+from .compare import (
+    NOTHING_TOLD,
+    Comparison,
+    compared,
+    different,
+    ordered,
+    place_in,
+    positive,
+    worse,
+)
+from .devices import DTYPES, called
+from .hypotheses import number_array
+from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
-from .measurement import Judged, Measurement, how, place_of, rows_of, sampled
-from .order import different, ordered
-from .policies.bitwise import answers_each_alone
-from .policies.judging import Judging
-from .profile import Profile, profile_of
+from .measurement import Judged, Measurement, counted, how, place_of, rows_of, sampled
+from .policies.judging import Judging, answers_each_alone
+from .profile import FULL_BLOCK, Profile, profile_of
 from .rounded import Rounded
+from .sample import Sample, draw
+from .scale import Scale
 from .task import Task
-from .torch_reading import TorchReading
-from .walk import Replacement, Where, never
+from .torch_reading import BoundReading, TorchReading
+from .walk import Replacement, TooLarge, Where, never
 
-__all__ = ["run"]
+# The code of an implementation as it is called: what it refuses, and how many queries it is given
 
+@dataclass
+class Calls:
+    """An implementation in one reading, with the numbers of queries of all calls so far."""
+
+    implementation: Implementation
+    queries: dict[str, set[int]] = field(default_factory=dict)
+
+    @property
+    def replaced(self) -> Mapping[str, Replacement]:
+        """The implementation's code; what it refuses is told, and stops nothing else.
+
+        PyTorch raises ``RuntimeError`` for a kernel that is not there or memory that is spent,
+        and for arrays that do not fit together alike.  So every one is told with its text, and
+        that the implementations of this package raise none at small sizes is a test.
+        """
+        return {
+            name: replace(replaced, compute=self._guarded(name, replaced.compute))
+            for name, replaced in self.implementation.replaced.items()
+        }
+
+    def _guarded(self, name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            first = args[0]
+            many = first.shape[-2] if isinstance(first, Tensor) and first.ndim > 1 else 0
+            self.queries.setdefault(name, set()).add(many)
+            try:
+                return compute(*args)
+            except RuntimeError as error:
+                text = f"{self.implementation.name} raised {type(error).__name__}: {error}"
+                raise DoesNotFit(text) from error
+
+        return call
+
+    def bounded(self) -> Implementation:
+        """The implementation with its bounds for calls as they were.
+
+        Where every call of a definition was given whole blocks of queries, they are for such.
+        """
+        return replace(self.implementation, bounds={
+            name: self._bounded(bound, self.queries.get(name, {0}))
+            for name, bound in self.implementation.bounds.items()
+        })  # fmt: skip
+
+    def _bounded(self, bound: Replacement, given: set[int]) -> Replacement:
+        compute = bound.compute
+        whole = all(many > 0 and many % FULL_BLOCK == 0 for many in given)
+        if not (whole and isinstance(compute, AttentionBound) and compute.kernel):
+            return bound
+        return replace(bound, compute=replace(compute, queries=FULL_BLOCK))
+
+
+# How many steps stacks of layers are taken, so that the numbers still say something
+
+FEWEST, FIRST = 4, 16
+LARGEST = 1e30  # what float32 and bfloat16 hold with room to spare
+
+Run = Callable[[Task, str, Implementation, torch.dtype], Measurement]
+
+
+def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
+    """The task with as many steps as float64 can follow in every claim, up to its own."""
+    most = max(counted(task).values(), default=0)
+    if most <= FEWEST:
+        return task
+
+    def with_steps(steps: int) -> Task:
+        if steps >= most:
+            return task
+        return again(replace(task, scale=replace(task.scale, steps=steps)))
+
+    steps = FIRST
+    best = with_steps(steps)
+    if not _tells(best, run):
+        return with_steps(FEWEST)
+    while steps < most:
+        steps *= 2
+        more = with_steps(steps)
+        if not _tells(more, run):
+            break
+        best = more
+    return best
+
+
+@contextmanager
+def one_thread(task: Task) -> Iterator[None]:
+    """Many small steps are taken on one thread: more would wait for each other at every one."""
+    many = max(counted(task).values(), default=0) > FIRST
+    with devices.one_thread() if many else nullcontext():
+        yield
+
+
+def _tells(task: Task, run: Run) -> bool:
+    eager = Implementation("eager")
+    for says in task.statement.claims:
+        try:
+            found = run(task, says, eager, torch.float64)
+        except (DoesNotFit, TooLarge):
+            continue
+        if found.status == "non-finite" or found.reason == NOTHING_TOLD:
+            return False
+    sides = (bound.value for bound in task.bounds.values())
+    return all(bool((side.abs() < LARGEST)[side.isfinite()].all()) for side in sides)
+
+
+# Does one matrix serve every position?  Least squares on many, in float64
+
+EQUATIONS = 4  # for each unknown
+CPU, FLOAT64 = torch.device("cpu"), DTYPES["float64"]
+
+
+class NotLinear(ValueError):
+    """The equation is not linear in the unknown: least squares cannot settle it."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What least squares found: the verdict, how many draws, and the relative residual."""
+
+    found: Comparison
+    draws: int
+    residual: float
+
+
+def search(
+    statement: Statement, claim: Claim, sizes: dict[str, int], scale: Scale, seed: int
+) -> Search:
+    """The best value of the unknown for many draws of what it must not depend on.
+
+    left − right is linear in the unknown M; the residual of the best M is compared with the
+    rounding bound of both sides at that M.  Raises :class:`NotLinear` otherwise.
+    """
+    assert claim.variable is not None
+    unknown = claim.variable
+    first = draw(statement, sizes, scale, seed)
+    shape = tuple(TorchReading(sizes, {}, FLOAT64, CPU).lengths(unknown))
+    entries = prod(TorchReading(sizes, {}, FLOAT64, CPU).lengths(claim.left))
+    draws = max(2, ceil(EQUATIONS * prod(shape) / entries))
+    samples = [_redrawn(statement, claim, first, scale, seed + k) for k in range(draws)]
+    systems = [_linear(claim, unknown, shape, sample) for sample in samples]
+    matrix, right = (torch.cat(parts) for parts in zip(*systems, strict=True))
+    best = torch.linalg.lstsq(matrix, right[:, None], driver="gelsd").solution[:, 0]
+    residual = float((matrix @ best - right).norm() / right.norm().clamp(min=1e-300))
+    solving = 2.0**-53 * sum(matrix.shape) * float(matrix.abs().max() * best.norm())
+    worst: Comparison | None = None
+    for sample in samples:
+        one = _at(claim, unknown, best.reshape(shape), sample, solving)
+        worst = one if worst is None or one.ratio > worst.ratio else worst
+    assert worst is not None
+    return Search(worst, draws, residual)
+
+
+def _redrawn(statement: Statement, claim: Claim, first: Sample, scale: Scale, seed: int) -> Sample:
+    """New values for what the unknown must not depend on; the rest as first drawn."""
+    again = draw(statement, first.sizes, scale, seed)
+    moving = {v.data[0] if v.op == "var" else v.data for v in claim.free_of}
+    values = {k: again.values[k] if k in moving else v for k, v in first.values.items()}
+    return Sample(statement, first.sizes, values, first.seed, first.formed, first.kept)
+
+
+def _linear(
+    claim: Claim, unknown: Term, shape: tuple[int, ...], sample: Sample
+) -> tuple[Tensor, Tensor]:
+    """The matrix and right side of the equation, flattened."""
+    values, right = sample.in_dtype(FLOAT64, CPU), claim.right
+    assert right is not None
+
+    def difference(flat: Tensor) -> Tensor:
+        data: Any = unknown.data
+        reading = TorchReading(sample.sizes, {**values, data[0]: flat.reshape(shape)}, FLOAT64, CPU)
+        result: Tensor = (reading(claim.left) - reading(right)).reshape(-1)
+        return result
+
+    zero = torch.zeros(prod(shape), dtype=FLOAT64)
+    constant = difference(zero)
+    matrix: Tensor = torch.func.jacrev(difference)(zero)
+    probe = torch.linspace(-1, 2, prod(shape), dtype=FLOAT64)
+    gap = difference(probe) - constant - matrix @ probe
+    if float(gap.abs().max()) > 1e-9 * (1 + float(matrix.abs().max()) * prod(shape)):
+        raise NotLinear(f"the equation is not linear in {unknown!r}; name a witness instead")
+    return matrix, -constant
+
+
+def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: float) -> Comparison:
+    profile = profile_of(FLOAT64, CPU)
+    reading = BoundReading(sample.sizes, sample.with_radii(profile, CPU), profile)
+    data: Any = unknown.data
+    reading.values[data[0]] = reading.arithmetic.exact(best)
+    assert claim.right is not None
+    left, right = reading(claim.left), reading(claim.right)
+    error = (left.value - right.value).abs()
+    tolerance = left.error() + right.error() + solving
+    place = place_in(error, int((error / tolerance).argmax()))
+    status = "violated" if float(error[place]) > float(tolerance[place]) else "held"
+    return Comparison(float(error[place]), float(tolerance[place]), place, status)
+
+
+# One conclusion in one implementation and dtype: run it, bound it, compare
 
 def run(
     task: Task, says: str, claim: Claim, implementation: Implementation, dtype: torch.dtype
@@ -150,3 +369,4 @@ def _compared(
 
 def _profile(dtype: torch.dtype, device: torch.device) -> Profile:
     return profile_of(dtype, device, str(dtype).removeprefix("torch."))
+

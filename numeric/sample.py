@@ -5,24 +5,271 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod, sqrt
 from typing import Any
+from zlib import crc32
 
 import torch
+from array_api_compat import array_namespace
 from torch import Tensor
 
+from attnproof.symbolic.givens import Given
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, free
 
-from .arithmetic import Arithmetic
-from .hypotheses import Formed, filled, met, spot_of, written
-from .hypotheses_hold import Unsatisfiable, broken
-from .kinds import SmoothFunction, values_by_kind
+from .design_changes import designed
+from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
 from .profile import Profile, profile_of, unit_roundoff, wide_dtype
-from .rounded import Rounded
-from .scale import Scale
+from .rounded import Arithmetic, Rounded
+from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 
-__all__ = ["Sample", "distance", "draw", "storing"]
+# Random values by kind: what a real matrix, a position, a permutation, a depth may be
+
+FEATURES = 4
+
+
+class SmoothFunction:
+    """A fixed nonlinear function of arrays, over leading axes, with the traits asked for.
+
+    It reads ``core[k]`` last axes of argument k and gives ``out`` last axes (None: those of the
+    first argument).  With the trait "equivariant" it is x_i + tanh(x_i W + mean_j tanh(x_j U)),
+    with "invariant" a function of mean_j tanh(x_j U); without either, a function of rows weights
+    each row by its place, so that it sees their order.  Numbers enter through sines, which no
+    size of position saturates.  Weights come from the name and the seed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        core: tuple[int, ...],
+        out: tuple[int, ...] | None,
+        traits: tuple[str, ...],
+        seed: int,
+        convert: Callable[[Tensor], Any],
+    ) -> None:
+        self.name, self.core, self.out, self.traits = name, core, out, traits
+        self.seed, self.convert = seed, convert
+
+    def weight(self, what: str, *shape: int, scale: float = 1.0) -> Any:
+        """The same array of weights for the same name, seed and shape."""
+        label = f"{self.name}|{what}|{shape}|{self.seed}"
+        generator = torch.Generator().manual_seed(crc32(label.encode()))
+        drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
+        return self.convert(drawn * scale)
+
+    def __call__(self, *values: Any) -> Any:
+        arrays = [v if hasattr(v, "ndim") else self.convert(_number(v)) for v in values]
+        first = next((a for a, c in zip(arrays, self.core, strict=True) if c), arrays[0])
+        xp = array_namespace(first)
+        hidden = None
+        for k, (x, c) in enumerate(zip(arrays, self.core, strict=True)):
+            read = self._read(xp, k, x, c)
+            hidden = read if hidden is None else hidden + read
+        hidden = xp.tanh(hidden)
+        if self.out is None:
+            return self._onto(xp, arrays[0], hidden)
+        if not self.out:
+            return hidden @ self.weight("out", FEATURES)
+        total = prod(self.out)
+        flat = hidden @ self.weight("out", FEATURES, total, scale=1 / sqrt(FEATURES))
+        return flat if len(self.out) == 1 else xp.reshape(flat, (*flat.shape[:-1], *self.out))
+
+    def _read(self, xp: Any, k: int, x: Any, core: int) -> Any:
+        """A few features of one argument."""
+        if core == 0:
+            weight = self.weight(f"in {k}", FEATURES, scale=0.5)
+            sine = xp.sin(xp.expand_dims(x, axis=-1) * weight)
+            return sine.to(weight.dtype) if isinstance(sine, Tensor) else sine
+        width = x.shape[-1]
+        weight = self.weight(f"in {k}", width, FEATURES, scale=1 / sqrt(width))
+        rows = x @ weight
+        for _ in range(core - 1):
+            rows = self._pooled(xp, k, xp.tanh(rows))
+        return rows
+
+    def _pooled(self, xp: Any, k: int, rows: Any) -> Any:
+        """The mean over rows; weighted by place unless the function may not see their order."""
+        if not self._blind():
+            rows = rows * xp.expand_dims(self.weight(f"place {k}", rows.shape[-2]), axis=-1)
+        return xp.sum(rows, axis=-2) * (1 / rows.shape[-2])
+
+    def _blind(self) -> bool:
+        return any(trait in ("equivariant", "invariant") for trait in self.traits)
+
+    def _onto(self, xp: Any, x: Any, hidden: Any) -> Any:
+        """A result of the shape of the first argument: each row moved by itself and by all."""
+        core = self.core[0]
+        if core == 0:
+            return xp.tanh(x) + hidden @ self.weight("out", FEATURES)
+        width = x.shape[-1]
+        moved = hidden @ self.weight("out", FEATURES, width, scale=1 / sqrt(FEATURES))
+        for axis in range(core - 1):
+            moved = xp.expand_dims(moved, axis=-2 - axis)
+        inner = x @ self.weight("row", width, width, scale=1 / sqrt(width))
+        if core > 1 and not self._blind():
+            inner = inner + xp.expand_dims(self.weight("row place", x.shape[-2]), axis=-1)
+        return x + xp.tanh(inner + moved)
+
+
+def _number(value: Any) -> Tensor:
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
+LARGE = 1 << 20  # entries of what is not drawn if no term reads it
+DEEPEST = 40  # above every natural number that is the depth of a stack
+
+
+def values_by_kind(
+    statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int, *, simple: bool = False
+) -> dict[str, Any]:
+    """A value for every given, from one seed, whatever the hypotheses; None for functions.
+
+    Tokens are as the design of the scale has them.  ``simple``: natural numbers are small, and
+    every other permutation is the identity.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    values: dict[str, Any] = {}
+    counted, read = depths(statement), _read(statement)
+    for name, given in statement.givens.items():
+        shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
+        below = 0 if given.below is None else length_value(given.below, dict(sizes))
+        if given.kind not in _DRAWN_BY:
+            raise TypeError(
+                f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"
+            )
+        if name not in read and prod(shape) > LARGE:
+            values[name] = None
+            continue
+        ask = _Ask(given, shape, below, scale, generator, values, name in counted, simple)
+        values[name] = _DRAWN_BY[given.kind](ask)
+    return designed(statement, values, scale, seed)
+
+
+def _read(statement: Statement) -> set[str]:
+    """The names of the variables that some term reads; of others only the shape matters."""
+    found = frozenset[Term]().union(*map(free, terms_of(statement)))
+    return {str(v.data[0]) for v in found if v.op == "var"}
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """One given to draw: its shape, the range of its indices, and what is drawn already.
+
+    ``counted`` says that it is the depth of a stack, ``simple`` that small values will do.
+    """
+
+    given: Given
+    shape: tuple[int, ...]
+    below: int
+    scale: Scale
+    generator: torch.Generator
+    drawn: Mapping[str, Any]
+    counted: bool
+    simple: bool
+
+    def normal(self) -> Tensor:
+        return torch.randn(self.shape, generator=self.generator, dtype=torch.float64)
+
+    def uniform(self) -> Tensor:
+        return torch.rand(self.shape, generator=self.generator, dtype=torch.float64)
+
+    def integers(self, high: int) -> Tensor:
+        return torch.randint(high, self.shape, generator=self.generator)
+
+    def order(self) -> Tensor:
+        return torch.randperm(self.below, generator=self.generator)
+
+
+def _real(ask: _Ask) -> Tensor:
+    return _ladder(2.0**-8, ask) if _per_head(ask.given) else ask.normal() * _spread(ask)
+
+
+def _index(ask: _Ask) -> int:
+    """An index not drawn before, while there is one."""
+    taken = [v for v in ask.drawn.values() if isinstance(v, int)]
+    order = ask.order().tolist()
+    chosen: int = next((k for k in order if k not in taken), order[0])
+    return chosen
+
+
+def _natural(ask: _Ask) -> int:
+    """A number of steps, or any number up to the largest position; not drawn before."""
+    if ask.simple:
+        return int(ask.integers(6))
+    taken = [v for v in ask.drawn.values() if isinstance(v, int)]
+    deepest = max(3, min(DEEPEST, ask.scale.steps))
+    span = range(2, deepest if ask.counted else ask.scale.positions)
+    order = torch.randperm(len(span), generator=ask.generator)[: len(taken) + 1].tolist()
+    chosen: int = next((n for k in order if (n := span[k]) not in taken), span[order[0]])
+    return chosen
+
+
+def _standard(ask: _Ask) -> Tensor:
+    """(outcomes, numbers): orthonormal columns, also to the column of ones, times √outcomes."""
+    outcomes, numbers = ask.shape
+    if numbers >= outcomes:
+        raise Unsatisfiable(f"{outcomes} outcomes are too few for {numbers} uncorrelated numbers")
+    ones = torch.ones(outcomes, 1, dtype=torch.float64)
+    q: Tensor = torch.linalg.qr(torch.cat((ones, ask.normal()), 1)).Q
+    return q[:, 1:] * math.sqrt(outcomes)
+
+
+def _injection(ask: _Ask) -> Tensor:
+    if ask.simple and bool(ask.integers(2)[0]):
+        return torch.arange(ask.shape[0])
+    order = ask.order()[: ask.shape[0]]
+    still = ask.given.kind == "permutation" and bool((order == torch.arange(len(order))).all())
+    return order.roll(1) if still else order
+
+
+def _per_head(given: Given) -> bool:
+    return len(given.shape) == 1 and roles(given.shape[0]) == {"heads"}
+
+
+def _ladder(last: float, ask: _Ask) -> Tensor:
+    """last^(b/B): frequencies 10000^(−b/B) of the sources, or one slope for each head."""
+    steps = torch.arange(ask.shape[-1], dtype=torch.float64) / ask.shape[-1]
+    return (last**steps).expand(ask.shape).clone()
+
+
+def _spread(ask: _Ask) -> float:
+    """Matrices between features keep the size of what they act on; tokens spread wider."""
+    if any(tokens(n) for n in ask.given.shape):
+        return ask.scale.spread
+    return 1 / math.sqrt(ask.shape[-2]) if len(ask.shape) > 1 else 1.0
+
+
+def _mask(ask: _Ask) -> Tensor:
+    """Truth values, most of them true, one at least in every row."""
+    keep = ask.uniform() < 0.6
+    if not ask.shape:
+        return keep
+    one = torch.randint(ask.shape[-1], (*ask.shape[:-1], 1), generator=ask.generator)
+    return keep.scatter(-1, one, torch.ones_like(one, dtype=torch.bool))
+
+
+_DRAWN_BY: dict[str, Callable[[_Ask], Any]] = {
+    "real": _real,
+    "angle": lambda ask: ask.uniform() * math.tau - math.pi,
+    "position": lambda ask: ask.integers(ask.scale.positions).double(),
+    "frequency": lambda ask: _ladder(1e-4, ask) if ask.shape else ask.uniform(),
+    "positive": lambda ask: torch.exp(ask.normal() / 2),
+    "nonnegative": lambda ask: ask.normal().abs(),
+    "natural": _natural,
+    "standard": _standard,
+    "boolean": _mask,
+    "orthogonal": lambda ask: torch.linalg.qr(ask.normal()).Q,
+    "index": _index,
+    "permutation": _injection,
+    "injection": _injection,
+    "index map": lambda ask: ask.integers(ask.below),
+    "function": lambda _: None,
+}
+
+
+# Values for the givens of a statement from one seed, and what they are in each dtype
 
 WIDE_KINDS = ("angle", "position", "frequency")
 KEPT_KINDS = ("orthogonal", "standard")  # in float64: rounded, they would be so no more
@@ -196,3 +443,4 @@ def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int
         return Sample(statement, dict(sizes), kept, seed, found.formed, found.kept)
     assert why is not None
     raise why
+

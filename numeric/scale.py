@@ -9,17 +9,12 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from attnproof.symbolic.facts import contraction
+from attnproof.symbolic.derive import contraction
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .designs import NORMAL, Design
-
-__all__ = [
-    "SCALES", "Scale", "UnknownScale", "depths", "roles", "scale_named", "sizes_of", "terms_of",
-    "tokens",
-]  # fmt: skip
 
 GIVEN_ENTRIES = 1 << 27
 """The largest given that is drawn, in entries: 1 GiB in float64."""

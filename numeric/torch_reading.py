@@ -1,8 +1,9 @@
-"""The two readings of a statement in numbers: a dtype on a device, and values with radii."""
+"""The readings of a statement in numbers: a dtype on a device, values with radii, whole numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import array_api_compat.torch as xp
@@ -11,15 +12,59 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term
 
-from .arithmetic import Arithmetic
-from .integers import Integers
 from .profile import Profile, wide_dtype
 from .reading import RowReading
-from .rounded import Rounded
+from .rounded import Arithmetic, Rounded
 from .walk import ENTRIES, Replacement, Where
 
-__all__ = ["BoundReading", "TorchReading"]
+# Exact whole numbers: indices, natural numbers, and what is computed from them
 
+class Integers(RowReading):
+    """A term in whole numbers: plain integers, and arrays of 64 bits on the CPU.
+
+    Raises ``TypeError``, naming it, for a number that need not be whole.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], values: Mapping[str, Any]) -> None:
+        super().__init__(xp, sizes, values)
+
+    def method(self, term: Term) -> Callable[[Term, Where], Any] | None:
+        """How to compute selected rows of a term, or None."""
+        counted = term.op in ("floor_divide", "remainder")
+        return self.rows_elementwise if counted else super().method(term)
+
+    def constant(self, value: Any) -> int:
+        """A literal number that is whole."""
+        if Fraction(value).denominator != 1:
+            raise TypeError(f"{value} is no whole number; floor division and % are of integers")
+        return int(value)
+
+    def op_var(self, t: Term) -> Any:
+        value = self.values[t.data[0]]
+        if isinstance(value, Tensor) and not value.is_floating_point():
+            return value.cpu()
+        if type(value) is not int:
+            raise TypeError(f"{t.data[0]} is no whole number; floor division and % are of integers")
+        return value
+
+    def full(self, shape: Sequence[int], value: float) -> Tensor:
+        """One number, repeated."""
+        return torch.full(tuple(shape), int(value), dtype=torch.int64)
+
+    def numbers(self, integers: Tensor) -> Tensor:
+        """Indices are numbers."""
+        return integers.to(torch.int64)
+
+    def truth(self, condition: Tensor) -> Tensor:
+        """1 and 0."""
+        return condition.to(torch.int64)
+
+    def integers(self) -> Integers:
+        """Itself."""
+        return self
+
+
+# The two readings of a statement in numbers: a dtype on a device, and values with radii
 
 class NumberedReading(RowReading):
     """A reading in which indices that are computed with are numbers of the dtype of positions.
@@ -120,11 +165,6 @@ class BoundReading(NumberedReading):
         """1 and 0, exact."""
         return self.arithmetic.exact(condition.to(torch.float64))
 
-    def product(self, left: Any, right: Any) -> Rounded:
-        """The product with its radius."""
-        result: Rounded = left @ right
-        return result
-
     def integers(self) -> Integers:
         """Whole numbers, exact."""
         return Integers(self.sizes, self.values)
@@ -142,3 +182,4 @@ class BoundReading(NumberedReading):
         if isinstance(value, int):
             return self.arithmetic.exact(number)
         return Rounded(self.arithmetic, number, 2.0**-46 * (1 + number.abs()))
+

@@ -20,8 +20,6 @@ from torch import Tensor
 from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.terms import Term
 
-__all__ = ["Lengths", "Replacement", "RowWalk", "Rows", "TooLarge", "Where", "never"]
-
 ENTRIES = 1 << 20
 """The largest intermediate that is held at once, in entries."""
 PASSES = 1 << 31

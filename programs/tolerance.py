@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from ..numeric.profile import unit_roundoff
-from ..numeric.rotary_precision.bound import bound_of
-from ..numeric.rotary_precision.formats import Format
+from ..numeric.rotary_precision.bound import Format, bound_of
 
 __all__ = ["DEPTH", "ROOM", "STEPS", "Rounding", "ladder_error", "rounding_of", "sums"]
 

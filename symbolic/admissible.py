@@ -1,4 +1,8 @@
-"""Whether a candidate may count: every given is what it is said to be, every assumption holds.
+"""Whether a candidate may count: every given is what it is said to be, every hypothesis holds.
+
+A law speaks of all values of its variables.  It is certified if these are finitely many and it
+holds for each, or if both sides of an equation are the same polynomial in the variables.  It is
+never certified by trying some values.
 
 :func:`obeys` is trusted by a refutation and exact.  :func:`settle` is not: it builds the assumed
 equations into a guess, so that :func:`obeys` does not have to wait for luck.
@@ -6,26 +10,211 @@ equations into a guess, so that :func:`obeys` does not have to wait for luck.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import islice, permutations, product
+from math import prod
 from typing import Any
 
 import numpy as np
-from flint import fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat, fmpq_mpoly, fmpq_mpoly_ctx
 
 from .balls import Balls
-from .candidates import NUMBERS, Candidate, array_of
-from .certified_numbers import Unclear, fraction, same
-from .claim import Law
-from .designs import is_design, reflection
-from .facts import Contraction, contraction
-from .givens import Given
-from .laws import holds
+from .candidates import Candidate, array_of, is_design, reflection
+from .certified_numbers import NotANumber, Unclear, certified_gap, fraction, less, number, same
+from .claim import Claim, Law
+from .derive import Contraction, contraction
+from .givens import NUMBERS, Given
 from .scalars import length_value
-from .terms import Term
+from .terms import Term, free, substitute
 
-__all__ = ["Assumptions", "obeys", "settle"]
+# Whether a hypothesis certainly holds for given values, and claims about further variables
+
+TRIED = 2000
+"""The most values of a law's variables that are all tried."""
+POLYNOMIAL = (*NUMBERS, "natural")
+
+Values = Mapping[str, Any]
+
+
+def opened(
+    claim: Claim, givens: Mapping[str, Given], told: Iterable[Term] = ()
+) -> tuple[Claim, dict[str, Given]]:
+    """The claim with its variables as further givens.
+
+    A variable with the name of a given is another one: it gets a prime, unless it is of the
+    same kind and no hypothesis (``told``) speaks of that given, so that nothing tells them apart.
+    """
+    every = dict(givens)
+    spoken = frozenset[Term]().union(*(free(t) for t in told))
+    for name, given in claim.variables:
+        if name in givens and given.kind != "function" and (
+            given != givens[name] or givens[name].named(name).term in spoken
+        ):
+            prime = next(p for k in range(1, 99) if (p := name + "′" * k) not in every)
+            old, new = given.named(name).term, given.named(prime).term
+            claim = claim.moved(lambda t, old=old, new=new: substitute(t, old, new))  # type: ignore[misc]
+            every[prime] = given
+        else:
+            every[name] = given
+    return replace(claim, variables=()), every
+
+
+def holds(law: Law, sizes: Mapping[str, int], values: Values) -> bool:
+    """Whether the law certainly holds for these values of the givens."""
+    claim = law.claim
+    if _ambiguous(claim):
+        return False
+    every = _every_value(claim, sizes)
+    if every is not None:
+        return all(certain(claim, Balls(sizes, {**values, **chosen})) for chosen in every)
+    return claim.relation == "=" and _one_polynomial(claim, sizes, values)
+
+
+def _ambiguous(claim: Claim) -> bool:
+    """Whether a variable of the law has the name of something else in it."""
+    names = {name for name, _ in claim.variables}
+    own = {given.named(name).term for name, given in claim.variables if given.kind != "function"}
+    within = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
+    others = {t for t in within - own if t.op in ("var", "index")}
+    return any(str(t.data if t.op == "index" else t.data[0]) in names for t in others)
+
+
+def certain(claim: Claim, read: Balls) -> bool:
+    """Whether a claim certainly holds in a reading; False too where that cannot be decided."""
+    try:
+        left = read(claim.left)
+        right: Any = fmpq(0) if claim.right is None else read(claim.right)
+        pairs = list(zip(*(x.ravel() for x in np.broadcast_arrays(left, right)), strict=True))
+        if claim.relation == "!=":
+            return any(_apart(x, y) for x, y in pairs)
+        return all(_holds(claim.relation, x, y) for x, y in pairs)
+    except Unclear:
+        return False
+
+
+def _apart(x: Any, y: Any) -> bool:
+    if isinstance(x, bool | np.bool_):
+        return bool(x != y)
+    return certified_gap(number(x), number(y)) > 0
+
+
+def _holds(relation: str, x: Any, y: Any) -> bool:
+    if relation == "=":
+        return same(x, y)
+    if relation == ">":
+        return less(y, x)
+    return relation == ">=" and not less(x, y)
+
+
+def _every_value(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, Any]] | None:
+    """All values of the variables, if they are not many."""
+    options = [_options(given, dict(sizes)) for _, given in claim.variables]
+    if any(found is None for found in options):
+        return None
+    listed = [list(islice(found, TRIED + 1)) for found in options if found is not None]
+    if prod(map(len, listed)) > TRIED:
+        return None
+    names = [name for name, _ in claim.variables]
+    return (dict(zip(names, chosen, strict=True)) for chosen in product(*listed))
+
+
+def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
+    if given.below is not None and given.below.op == "space":
+        return None
+    below = range(0 if given.below is None else length_value(given.below, sizes))
+    shape = tuple(length_value(n, sizes) for n in given.shape)
+    if given.kind == "index":
+        return iter(below)
+    if given.kind in ("permutation", "injection"):
+        return (np.array(chosen, dtype=np.int64) for chosen in permutations(below, shape[0]))
+    if given.kind == "index map":
+        return (np.array(c, dtype=np.int64) for c in product(below, repeat=shape[0]))
+    if given.kind == "boolean":
+        every = product((False, True), repeat=prod(shape))
+        return (np.array(chosen, dtype=bool).reshape(shape) for chosen in every)
+    return None
+
+
+class _Form:
+    """A polynomial with rational coefficients: sums, products, powers from 0 on, no more."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __add__(self, other: Any) -> _Form:
+        return _Form(self.value + _rational(other))
+
+    def __mul__(self, other: Any) -> _Form:
+        return _Form(self.value * _rational(other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __sub__(self, other: Any) -> _Form:
+        return _Form(self.value - _rational(other))
+
+    def __rsub__(self, other: Any) -> _Form:
+        return _Form(_rational(other) - self.value)
+
+    def __pow__(self, exponent: int) -> _Form:
+        return _Form(self.value**exponent)
+
+    def __bool__(self) -> bool:
+        raise NotANumber("a polynomial has no truth value")
+
+
+def _rational(x: Any) -> Any:
+    if isinstance(x, _Form):
+        return x.value
+    exact = number(x)
+    if not isinstance(exact, fmpq):
+        raise NotANumber(f"a polynomial has rational coefficients, not {x!r}")
+    return exact
+
+
+class _Forms(Balls):
+    """The entries of some variables are unknowns."""
+
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        if op == "power" and data >= 0:
+            base = np.asarray(args[0], dtype=object)
+            if any(isinstance(x, _Form) for x in base.ravel()):
+                return (base**data)[()]
+        return super().elementwise(op, data, *args)
+
+
+def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> bool:
+    """Whether both sides are the same polynomial in the entries of the variables."""
+    assert claim.right is not None
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, given in claim.variables:
+        if given.kind not in POLYNOMIAL:
+            return False
+        shapes[name] = tuple(length_value(n, dict(sizes)) for n in given.shape)
+    labels = [f"{name}_{k}" for name, shape in shapes.items() for k in range(prod(shape))]
+    letters = [_Form(letter) for letter in fmpq_mpoly_ctx.get(labels).gens()]
+    unknown: dict[str, Any] = {}
+    for name, shape in shapes.items():
+        entries = np.empty(shape, dtype=object)
+        entries.reshape(-1)[:] = letters[: prod(shape)]
+        letters, unknown[name] = letters[prod(shape) :], entries[()]
+    read = _Forms(sizes, {**values, **unknown})
+    try:
+        sides = np.broadcast_arrays(read(claim.left), read(claim.right))
+        return all(_zero(x - y) for x, y in zip(*(s.ravel() for s in sides), strict=True))
+    except (Unclear, TypeError):  # what is no polynomial is left open
+        return False
+
+
+def _zero(x: Any) -> bool:
+    value = x.value if isinstance(x, _Form) else x
+    return isinstance(value, fmpq | fmpq_mpoly | int) and bool(value == 0)
+
+
+# Whether a candidate may count: every given is what it is said to be, every assumption holds
 
 Assumptions = tuple[tuple[Term, Term], ...]
 
@@ -169,3 +358,4 @@ def _settle_one(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Ter
             value = bool(x) if isinstance(x, bool | np.bool_) else fraction(x)
             if value is not None:
                 copied.values[cell.name][cell.place] = value
+

@@ -15,9 +15,7 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from .dtypes import DType, dtype_of
-from .inspection import ask, ask_from
-from .refusals import ArrayApiOnly, hint
+from .refusals import ArrayApiOnly, DType, ask, ask_from, dtype_of, hint
 from .scalars import (
     MINUS_INFINITY,
     ONE,
@@ -39,11 +37,6 @@ from .terms import Term, make
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-__all__ = [
-    "Array", "AxisMismatch", "WrongIndex", "as_array", "axis_at", "broadcast_shapes",
-    "broadcast_to", "numbers", "truths",
-]  # fmt: skip
 
 
 class AxisMismatch(TypeError):

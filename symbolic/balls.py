@@ -20,12 +20,10 @@ from .certified_numbers import (
     power,
     remainder,
     same,
+    turn,
 )  # fmt: skip
 from .evaluate import Evaluator
-from .exact_angles import turn
 from .terms import Term
-
-__all__ = ["Balls", "ReadsOutside"]
 
 
 class ReadsOutside(Unclear):
@@ -38,10 +36,8 @@ def _each(function: Callable[..., Any], *args: Any) -> Any:
 
 
 _OF_TWO = {"maximum": maximum, "floor_divide": floor_divide, "remainder": remainder}
-
-
-def _truths(function: Callable[..., bool], *args: Any) -> Any:
-    return np.asarray(_each(function, *args), dtype=bool)[()]
+_TRUTHS = {"equal": same, "less": less, "less_equal": lambda x, y: not less(y, x)}
+_OF_TRUTHS = {"and": np.logical_and, "or": np.logical_or, "not": np.logical_not}
 
 
 class Balls(Evaluator):
@@ -80,59 +76,30 @@ class Balls(Evaluator):
     def op_minus_infinity(self, t: Term) -> Any:  # noqa: ARG002
         return MINUS_INFINITY
 
-    def op_pick(self, t: Term) -> Any:
-        self._inside(t, t.data, self.integer(t.args[1]))
-        return super().op_pick(t)
-
-    def op_entry(self, t: Term) -> Any:
-        for axis, at in enumerate(t.args[1:]):
-            self._inside(t, axis, self.integer(at))
-        return super().op_entry(t)
-
-    def op_slice(self, t: Term) -> Any:
-        axis, step = t.data
-        first, count = self.length(t.args[1]), self.length(t.shape[axis])
-        for at in (first, first + step * (count - 1)) if count else ():
-            self._inside(t, axis, at)
-        return super().op_slice(t)
-
-    def _inside(self, t: Term, axis: int, at: int) -> None:
+    def inside(self, t: Term, axis: int, places: Any) -> None:
         """Refuse a place outside of an axis: numpy would count from its end, or stop."""
         length = self.length(t.args[0].shape[axis])
-        if not 0 <= at < length:
-            raise ReadsOutside(f"{t!r} reads place {at} of an axis of length {length}")
+        for at in np.ravel(places):
+            if not 0 <= at < length:
+                raise ReadsOutside(f"{t!r} reads place {at} of an axis of length {length}")
 
     def op_eye(self, t: Term) -> Any:
         return _each(number, np.eye(self.length(t.args[0]), dtype=int))
 
-    def elementwise(self, op: str, *args: Any) -> Any:
-        if op == "where":
-            return np.where(*args)[()]
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        if op in _TRUTHS:
+            return np.asarray(_each(_TRUTHS[op], *args), dtype=bool)[()]
+        if op in _OF_TRUTHS:
+            return _OF_TRUTHS[op](*args)
         if op in _OF_TWO:
             return _each(_OF_TWO[op], *args)
-        return _each(lambda x: FUNCTIONS[op](number(x)), *args)
-
-    def op_power(self, t: Term) -> Any:
-        exponent: Any = t.data
-        return _each(lambda x: power(x, exponent), self(t.args[0]))
-
-    def op_equal(self, t: Term) -> Any:
-        return _truths(same, *map(self, t.args))
-
-    def op_less(self, t: Term) -> Any:
-        return _truths(less, *map(self, t.args))
-
-    def op_less_equal(self, t: Term) -> Any:
-        return _truths(lambda x, y: not less(y, x), *map(self, t.args))
-
-    def op_and(self, t: Term) -> Any:
-        return np.logical_and(*map(self, t.args))
-
-    def op_or(self, t: Term) -> Any:
-        return np.logical_or(*map(self, t.args))
-
-    def op_not(self, t: Term) -> Any:
-        return np.logical_not(self(t.args[0]))
+        if op == "power":
+            return _each(lambda x: power(x, data), *args)
+        if op == "where":
+            return np.where(*args)[()]
+        if op in FUNCTIONS:
+            return _each(lambda x: FUNCTIONS[op](number(x)), *args)
+        return super().elementwise(op, data, *args)
 
     def op_call(self, t: Term) -> Any:
         """A function of real numbers; it has no value at minus infinity."""
@@ -143,7 +110,7 @@ class Balls(Evaluator):
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)
-        return _truths(lambda i: any(same(i, j) for j in values), x)
+        return np.asarray(_each(lambda i: any(same(i, j) for j in values), x), dtype=bool)[()]
 
 
 def _loaded(value: Any) -> Any:

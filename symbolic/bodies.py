@@ -24,11 +24,9 @@ from .array import Array
 from .concrete import ConcreteClaim, Draw, Reading, concrete_claim
 from .definition import Definition
 from .givens import Given
-from .inspection import asks_type, marks
+from .refusals import asks_type, marks
 from .scalars import is_count, length_value, num
 from .terms import Term, free
-
-__all__ = ["Code", "Links", "MadeOutside", "Ran", "Unlinked", "given_at", "is_library"]
 
 _CACHED = type(cache(len))  # what functools.cache makes of a function
 _HERE = str(Path(__file__).parent.parent)

@@ -36,8 +36,6 @@ from .rules import nonzero, sign
 from .scalars import number_of
 from .terms import Term, free, instantiate, make
 
-__all__ = ["bounded"]
-
 Sides = tuple[bool, bool]  # from below, from above
 BOTH, NEITHER = (True, True), (False, False)
 IN_ONE = frozenset(["sin", "cos", "tanh", "indicator"])

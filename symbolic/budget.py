@@ -20,8 +20,6 @@ from math import inf
 from time import perf_counter, thread_time
 from types import FrameType
 
-__all__ = ["Budget", "OutOfTime", "interrupted_after", "left", "now", "spend", "within"]
-
 AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
 
 

@@ -3,11 +3,19 @@
 A candidate gives every size a number and every given a value: object arrays of Fraction, arrays
 of indices, arrays of truth values, one index, or a sample function.  Nothing here is believed:
 what a candidate must satisfy is checked in :mod:`~attnproof.symbolic.admissible`.
+
+A statement about a function of which nothing is known is refuted by one function for which it
+fails.  The family is polynomial with integer coefficients, so its values are exact on exact
+arguments; what carries the trait "equivariant" is equivariant by its form: it treats the rows
+of the first argument alike.  A function with a trait not known here gets no family.
+
+Random numbers of mean 0 and covariance 1 are an array z of N outcomes by n numbers with
+Σ_ω z_ωi = 0 and Σ_ω z_ωi z_ωj = N [i = j].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations, product
@@ -16,18 +24,245 @@ from typing import Any
 
 import numpy as np
 
-from .designs import design, rational_orthogonal
-from .givens import Given
-from .sample_functions import sample_functions
+from .givens import NUMBERS, Given
 from .scalars import length_value
 
-__all__ = ["NUMBERS", "POOL", "Candidate", "array_of", "draw", "simpler"]
+# Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
+
+# Five outcomes, and eight: not all numbers have the same size.
+_FIVE = [[2, "-1/2", "-1/2", "-1/2", "-1/2"], [0, "3/2", "-3/2", "1/2", "-1/2"],
+         [0, "1/2", "-1/2", "-3/2", "3/2"]]  # fmt: skip
+_EIGHT = [[2, -2, 0, 0, 0, 0, 0, 0]]
+
+
+def outcomes(n: int) -> tuple[int, ...]:
+    """Numbers of outcomes on which there is a design of n numbers, the fewest first.
+
+    >>> outcomes(1), outcomes(3)
+    ((2, 5, 4), (4, 5, 8))
+    """
+    few = 2
+    while few < n + 1:
+        few *= 2
+    return (few, *((5,) if n <= len(_FIVE) else ()), 2 * few)
+
+
+def is_design(z: Any) -> bool:
+    """Whether the numbers have mean 0 and covariance 1, exactly."""
+    count, n = z.shape
+    products = z.T @ z
+    return bool((z.sum(0) == 0).all() and (products == count * np.eye(n, dtype=int)).all())
+
+
+def design(shape: tuple[int, ...], random: Random) -> Any:
+    """A design of this shape, (outcomes, numbers), or None if none is known."""
+    count, n = shape
+    columns = _columns(count, n, random)
+    if columns is None:
+        return None
+    z = np.array([[Fraction(x) for x in column] for column in columns], dtype=object).T
+    return z @ rational_orthogonal(n, random) if n > 1 and random.random() < 0.5 else z
+
+
+def _columns(count: int, n: int, random: Random) -> Any:
+    if count == 5 and n <= len(_FIVE):
+        return _FIVE[:n]
+    if count == 8 and n == 1 and random.random() < 0.5:
+        return _EIGHT
+    if count < n + 1 or count & (count - 1):
+        return None
+    chosen = [1 + k for k in range(n)] if random.random() < 0.5 else (
+        random.sample(range(1, count), n)
+    )  # fmt: skip
+    return [[(-1) ** (k & outcome).bit_count() for outcome in range(count)] for k in chosen]
+
+
+def rational_orthogonal(n: int, random: Random) -> Any:
+    """A product of a signed permutation and a reflection x - 2v(v·x)/(v·v), exact."""
+    order, signs = random.sample(range(n), n), [random.choice((1, -1)) for _ in range(n)]
+    turned = _matrix(n, [signs[i] if order[i] == j else 0 for i in range(n) for j in range(n)])
+    v = [random.choice((0, 1, 2)) for _ in range(n)]
+    if not any(v) or random.random() < 0.5:
+        return turned
+    return turned @ reflection([Fraction(x) for x in v])
+
+
+def reflection(v: list[Fraction]) -> Any:
+    """The matrix 1 - 2 v vᵀ/(v·v), for v not 0."""
+    n, length = len(v), sum(x * x for x in v)
+    return _matrix(n, [(i == j) - 2 * v[i] * v[j] / length for i in range(n) for j in range(n)])
+
+
+def _matrix(n: int, entries: list[Any]) -> Any:
+    return np.array([Fraction(x) for x in entries], dtype=object).reshape(n, n)
+
+
+# A small family of exact functions to put in the place of an uninterpreted one
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class SampleFunction:
+    """One function: what it reads, what it gives, how, and how that is written.
+
+    Called on object arrays with leading batch axes, it is applied to each batch entry.
+    """
+
+    text: str
+    core: tuple[int, ...]
+    rule: Rule
+
+    def __call__(self, *arrays: Any) -> Any:
+        parts = [np.asarray(a, dtype=object) for a in arrays]
+        batch = parts[0].shape[: parts[0].ndim - self.core[0]]
+        if not batch:
+            return _bare(self.rule(*parts))
+        results = [
+            np.asarray(self.rule(*(_rows(a, at) for a in parts)), dtype=object)
+            for at in np.ndindex(*batch)
+        ]
+        return np.stack(results).reshape(*batch, *results[0].shape)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _rows(array: Any, at: tuple[int, ...]) -> Any:
+    return np.asarray(array[at], dtype=object)
+
+
+def _bare(value: Any) -> Any:
+    return value[()] if isinstance(value, np.ndarray) and not value.shape else value
+
+
+def sample_functions(
+    name: str, given: Given, sizes: Mapping[str, int]
+) -> tuple[SampleFunction, ...]:
+    """The family for a function of this kind, simplest first.
+
+    >>> from attnproof.symbolic.givens import function
+    >>> sample_functions("h", function(1, 1), {})[0]
+    h(x, y) = Σᵢ xᵢ yᵢ
+    """
+    head = f"{name}({', '.join('xyzuvw'[: len(given.core)])}) = "
+    if set(given.traits) - {"equivariant"}:
+        return ()
+    if given.out is None:
+        rules = _SAME_SHAPE[:5] if given.traits else _SAME_SHAPE
+    elif given.traits:
+        rules = _rowwise(tuple(length_value(n, dict(sizes)) for n in given.out))
+    elif given.out:
+        rules = _shaped(tuple(length_value(n, dict(sizes)) for n in given.out))
+    else:
+        rules = _SCALAR if len(given.core) == 2 and len(set(given.core)) == 1 else _SCALAR[1:]
+        rules = _NUMBER if given.core == (0,) else rules
+    others = ", ".join("yzuvw"[: len(given.core) - 1])
+    more = f" + the sum of {others}" if others and (given.out is None or given.traits) else ""
+    return tuple(SampleFunction(head + text + more, given.core, rule) for text, rule in rules)
+
+
+def _total(*arrays: Any) -> Any:
+    return sum(np.asarray(a, dtype=object).sum() for a in arrays)
+
+
+def _squares(*arrays: Any) -> Any:
+    return _total(*(a * a for a in arrays))
+
+
+def _weighted(*arrays: Any) -> Any:
+    """Σ k·(k-th entry), counting from 1 through all arguments."""
+    entries = [entry for a in arrays for entry in a.ravel()]
+    return sum((k + 1) * entry for k, entry in enumerate(entries))
+
+
+def _others(first: Any, rest: tuple[Any, ...]) -> Any:
+    """first, moved by the total of the other arguments."""
+    return first + _total(*rest) if rest else first
+
+
+def _counted(x: Any) -> Any:
+    """1, 2, 3, ... along the first axis, to multiply x with."""
+    shape = (-1, *(1,) * (x.ndim - 1))
+    return np.arange(1, len(x) + 1).astype(object).reshape(shape)
+
+
+def _product(*arrays: Any) -> Any:
+    if len({a.shape for a in arrays}) > 1:
+        return _weighted(*arrays)
+    result = arrays[0]
+    for a in arrays[1:]:
+        result = result * a
+    return np.asarray(result, dtype=object).sum()
+
+
+_NUMBER: tuple[tuple[str, Rule], ...] = (
+    ("x", lambda x: 1 * x),
+    ("x²", lambda x: x * x),
+    ("1 + x + x²", lambda x: 1 + x + x * x),
+    ("1", lambda _: np.asarray(1, dtype=object)),
+)
+
+_SCALAR: tuple[tuple[str, Rule], ...] = (
+    ("Σᵢ xᵢ yᵢ", _product),
+    ("Σ k·(k-th entry)", _weighted),
+    ("(Σ k·(k-th entry))²", lambda *a: _weighted(*a) * _weighted(*a)),
+    ("the sum of the squared entries", _squares),
+    ("1", lambda *a: 1 + 0 * _total(*a)),
+)
+
+# The first five treat every row of the first argument alike: they are equivariant.
+_SAME_SHAPE: tuple[tuple[str, Rule], ...] = (
+    ("x entrywise squared", lambda x, *rest: _others(x * x, rest)),
+    ("x", lambda x, *rest: _others(x, rest)),
+    ("x plus the total of x", lambda x, *rest: _others(x + x.sum(), rest)),
+    ("−x", lambda x, *rest: _others(-1 * x, rest)),
+    ("1 + x entrywise squared", lambda x, *rest: _others(1 + x * x, rest)),
+    ("k·(k-th row of x)", lambda x, *rest: _others(_counted(x) * x if x.ndim else x, rest)),
+    ("k·(k-th row of x)²", lambda x, *rest: _others(_counted(x) * x * x if x.ndim else x, rest)),
+)  # fmt: skip
+
+
+def _shaped(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
+    """Functions with results of this shape; the j-th entry is j times a number."""
+
+    def fill(value: Any) -> Any:
+        count = np.arange(1, int(np.prod(shape)) + 1).astype(object).reshape(shape)
+        return count * value
+
+    return (
+        ("entry j is j·(the sum of all entries)", lambda *a: fill(_total(*a))),
+        ("entry j is j·Σ k·(k-th entry)", lambda *a: fill(_weighted(*a))),
+        ("entry j is j·(Σ k·(k-th entry))²", lambda *a: fill(_weighted(*a) * _weighted(*a))),
+        ("entry j is j", lambda *a: fill(1 + 0 * _total(*a))),
+    )
+
+
+def _rowwise(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
+    """Equivariant functions with results of this shape: row i comes from row i alone."""
+
+    def rule(of: Callable[[Any], Any]) -> Rule:
+        def result(x: Any, *rest: Any) -> Any:
+            if len(shape) < 1 or len(x) != shape[0]:
+                raise ValueError(f"an equivariant function of {len(x)} rows has as many results")
+            count = np.arange(1, int(np.prod(shape[1:])) + 1).astype(object).reshape(shape[1:])
+            rows = [count * of(np.asarray(row, dtype=object)) for row in x]
+            return _others(np.stack([np.asarray(row, dtype=object) for row in rows]), rest)
+
+        return result
+
+    return (
+        ("entry (i, j) is j·(the sum of row i)", rule(lambda row: row.sum())),
+        ("entry (i, j) is j·(the sum of the squares of row i)", rule(_squares)),
+    )
+
+
+# Small exact inputs for a statement: drawn, and made simpler
 
 POOL = (
     *map(Fraction, (0, 1, -1, 2)), Fraction(1, 2), Fraction(-2), Fraction(3), Fraction(-1, 2),
     Fraction(1, 3), Fraction(-3), Fraction(3, 2), Fraction(5),
 )  # fmt: skip
-NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 NATURALS = (0, 1, 2, 3, 4, 6)
 
 
@@ -179,3 +414,4 @@ def _entrywise(value: Any, pool: Any) -> Iterator[Any]:
             changed = value.copy()
             changed[place] = x
             yield changed
+

@@ -29,16 +29,11 @@ from itertools import count
 from typing import Any
 
 from .array import Array, AxisMismatch, as_array, broadcast_shapes, broadcast_to
-from .calling import demand
 from .concrete import either
 from .givens import Given
+from .refusals import demand
 from .scalars import integer, is_truth
 from .terms import Own, Term, bind, free, instantiate, make, postorder, substitute
-
-__all__ = [
-    "Claim", "Instance", "Law", "Link", "all_positive", "at_least", "chain", "counted_anew",
-    "differ", "equal", "exists", "for_all", "greater", "iterate", "over", "rows",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)

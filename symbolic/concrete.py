@@ -15,16 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from .calling import called
+from .refusals import called
 from .scalars import number_of
 
 if TYPE_CHECKING:
     from .givens import Given
-
-__all__ = [
-    "ConcreteClaim", "ConcreteInstance", "ConcreteLaw", "Reading", "Variable", "concrete_claim",
-    "either", "lengths",
-]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -35,14 +35,12 @@ from fractions import Fraction
 from functools import cache
 
 from .budget import spend
-from .candidates import NUMBERS
 from .divisors import settled
+from .givens import NUMBERS
 from .plain import plain
 from .rules import Assumption
 from .scalars import is_integer, number_of
 from .terms import BINDERS, Term, free, instantiate, make
-
-__all__ = ["Discontinuous", "continuous", "whole_valued"]
 
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
 REARRANGES = frozenset([

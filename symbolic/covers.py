@@ -12,8 +12,6 @@ from .rules import need
 from .scalars import ZERO, add, always_less, index, integer, is_count, mul, num, number_of
 from .terms import Term
 
-__all__ = ["Cover", "cover_patterns"]
-
 Cover = tuple[tuple[object, ...], ...]
 
 

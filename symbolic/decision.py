@@ -14,8 +14,6 @@ from .terms import Term
 if TYPE_CHECKING:
     from .gate import Misreading
 
-__all__ = ["ClaimDecision", "Decision", "LinkProof", "Step", "Witness"]
-
 
 @dataclass(frozen=True)
 class Step:

@@ -12,10 +12,8 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .array import Array
-from .calling import called
+from .refusals import called
 from .terms import Term, make
-
-__all__ = ["DEFINITIONS", "Definition", "definition"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,12 +11,6 @@ from dataclasses import dataclass
 from .scalars import ZERO
 from .terms import Term
 
-__all__ = [
-    "Assume", "Cases", "Chain", "Derivation", "Differ", "Induction", "Inside", "LeftInverse",
-    "Lemma", "NaturalInduction", "Reflexive", "Reverse", "Rewrite", "Sign", "SumOfSquares", "Under",
-    "Witness",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Reflexive:

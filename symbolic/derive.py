@@ -1,28 +1,287 @@
 """Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction.
 
-Nothing here is trusted: what comes out is a derivation for the kernel to replay.
+Nothing here is trusted: what comes out is a derivation for the kernel to replay.  An equation at
+hand carries the derivation that shows it, and the assumption it rests on travels with the proof.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import product
+from math import lcm
 
-from .derivation import Cases, Derivation, Reflexive
-from .facts import Equation, replaced, turned
-from .kernel import Cover, Refused, cover_patterns
-from .normal_form.angles import apart
-from .normal_form.equations import chain, reverse, rewrite
-from .normal_form.nests import flat
+from .claim import Instance, Law
+from .derivation import Assume, Cases, Derivation, Induction, Reflexive
+from .kernel import Cover, Refused, cover_patterns, law
+from .normal_form.equations import chain, flat, inside, reverse, rewrite, under
+from .normal_form.functions import apart
 from .normal_form.normaliser import Normaliser, Split
+from .normal_form.polynomial import Monomial, expand
+from .normal_form.sums import USUAL, longest_written_out
 from .rules import nonzero
-from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
-from .stack_induction import by_definition, by_induction, unfoldings
-from .strategies import NotProved, angle_units, normalisers, split_options
-from .terms import Term, postorder
-from .unrolling import longest_written_out
+from .scalars import ZERO, add, entry, index, integer, mul, num, number_of, split_integer
+from .terms import BINDERS, Term, free, instantiate, make, postorder, substitute
 
-__all__ = ["Meeting", "NotProved", "axis_cover", "derive", "places", "split_options"]
+# Equations at hand in a derivation: hypotheses, and laws at given values
 
+@dataclass(frozen=True)
+class Contraction:
+    """``first @ second = 1`` of two given matrices, or of one and its transpose.
+
+    ``kind`` is "inverse", "columns" (Kᵀ K = 1) or "rows" (K Kᵀ = 1; K is then both).
+    """
+
+    kind: str
+    first: Term
+    second: Term
+
+
+def contraction(left: Term, right: Term) -> Contraction | None:
+    """What an equation says if one side is the identity and the other a product of givens.
+
+    >>> from attnproof.symbolic.givens import real, sizes
+    >>> from attnproof.symbolic.namespace import eye
+    >>> n, d = sizes("n d")
+    >>> K = real(n, d).named("K")
+    >>> contraction((K.mT @ K).term, eye(d).term).kind
+    'columns'
+    >>> contraction((K @ K.mT).term, eye(d).term)
+    """
+    for pair, one in ((left, right), (right, left)):
+        if pair.op != "matmul" or one.op != "eye" or pair.shape != one.shape:
+            continue
+        a, b = pair.args
+        if _transposed(a) is b and b.op == "var":
+            return Contraction("columns", b, b)
+        if _transposed(b) is a and a.op == "var":
+            return Contraction("rows", a, a)
+        if a.op == b.op == "var" and a is not b:
+            return Contraction("inverse", a, b)
+    return None
+
+
+def _transposed(t: Term) -> Term | None:
+    return t.args[0] if t.op == "permute" and t.data == (1, 0) else None
+
+
+@dataclass(frozen=True)
+class Equation:
+    """left = right, with the derivation of it."""
+
+    left: Term
+    right: Term
+    whole: Derivation
+    plain: bool = False
+
+    def at(self, *places: Term) -> Derivation:
+        """The equation of the entries at these places."""
+        t = entry(self.left, *places)
+        if not places:
+            return self.whole
+        if self.plain:
+            return rewrite("hypothesis", t, self.left, self.right)
+        return inside(t, [(0, self.whole)])
+
+
+def assumed(left: Term, right: Term) -> Equation:
+    """An equation that is assumed as it stands."""
+    return Equation(left, right, Assume(left, right, law(left, right)), plain=True)
+
+
+def equations(pairs: Iterable[tuple[Term, Term]]) -> tuple[Equation, ...]:
+    """The equations that a statement assumes."""
+    return tuple(assumed(left, right) for left, right in pairs)
+
+
+def law_of(told: Law) -> Term:
+    """The assumption that a law of a statement is."""
+    claim = told.claim
+    assert claim.right is not None
+    return law(claim.left, claim.right, tuple(g.named(name).term for name, g in claim.variables))
+
+
+def instance(told: Instance) -> Equation:
+    """A law at given values; over indices, as an equation of tables."""
+    left, right = told.sides
+    opened = [left, right]
+    for at in told.indices:
+        opened = [instantiate(t.args[1], at) for t in opened]
+    whole: Derivation = Assume(opened[0], opened[1], law_of(told.law), told.values)
+    for at, table in reversed(list(zip(told.indices, _tables(left, told.indices), strict=True))):
+        whole = under(table, (at,), whole)
+    return Equation(left, right, whole)
+
+
+def _tables(t: Term, indices: tuple[Term, ...]) -> list[Term]:
+    found = []
+    for at in indices:
+        found.append(t)
+        t = instantiate(t.args[1], at)
+    return found
+
+
+def replaced(t: Term, equation: Equation) -> Derivation:
+    """The term with the left side of an equation replaced by the right one, wherever it stands."""
+    if t is equation.left:
+        return equation.whole
+    if not any(part is equation.left for part in postorder(t)):
+        return Reflexive(t)
+    if t.op not in BINDERS:
+        return inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args)])
+    first = inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args[:-1])])
+    u = first.right
+    taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(u) | free(equation.left)}
+    name = next(n for k in range(10**6) if (n := f"r{k}") not in taken)
+    opened = [index(name, u.args[0])]
+    if u.op == "iterate":
+        opened.append(make("var", (), (name + "y", "real"), u.shape))
+    inner = replaced(instantiate(u.args[-1], *opened), equation)
+    return chain(first, under(u, tuple(opened), inner))
+
+
+def turned(equation: Equation) -> Equation:
+    """The equation from right to left."""
+    return Equation(equation.right, equation.left, reverse(equation.whole))
+
+
+# Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
+
+# Ways to a normal form: how axes are taken apart, and which equations are at hand
+
+class NotProved(Exception):
+    """The two sides have different normal forms; the text shows them."""
+
+    def __init__(self, text: str, forms: tuple[Term, ...] = ()) -> None:
+        super().__init__(text)
+        self.forms = forms
+
+
+def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterator[Normaliser]:
+    """Ways to reach a normal form.
+
+    Axes are split one way or another, maxima opened or not; first with nothing at hand, then
+    with one equation, read in one direction or the other, and then with all.
+    """
+    options = split_options(left, right)
+    opened = any(p.op == "maximum" for side in (left, right) for p in postorder(side))
+    single = [(way,) for e in assume for way in (e, turned(e)) if way.left.op != "eye"]
+    at_hand = [(), *single, *([assume] if len(assume) > 1 else [])]
+    for choices in (False, True) if opened else (False,):
+        for facts in at_hand:
+            for splits in options:
+                yield Normaliser(splits, facts, choices=choices)
+
+
+def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:
+    """In how many parts the angles of two forms must be counted to be compared."""
+    parts: dict[Monomial, int] = {}
+    for t in (p for form in forms for p in postorder(form)):
+        if t.op in ("cos", "sin") and not t.loose:
+            for monomial, c in expand(t.args[0]).items():
+                parts[monomial] = lcm(parts.get(monomial, 1), c.denominator)
+    return {monomial: count for monomial, count in parts.items() if count > 1}
+
+
+def split_options(*terms: Term) -> list[dict[Term, Split]]:
+    """Ways to take composite axes apart that the terms themselves use, at most six."""
+    found: dict[Term, dict[Split, None]] = {}
+
+    def note(length: Term, kind: str, size: Term) -> None:
+        if _is_kept_whole(length) and size is not length:
+            found.setdefault(length, {}).setdefault((kind, size))
+
+    for part in {p: None for t in terms for p in postorder(t)}:
+        if part.op == "reshape":
+            for before, after in part.data:
+                for axes, shape in ((before, part.args[0].shape), (after, part.shape)):
+                    lengths = [shape[axis] for axis in axes]
+                    while len(lengths) > 1:
+                        note(integer(mul(*lengths)), "digits", lengths.pop())
+        elif part.op == "slice":
+            axis, step = part.data
+            length = part.args[0].shape[axis]
+            start = part.args[1]
+            if step > 1:
+                note(length, "digits", num(step))
+            else:
+                note(length, "cut", part.shape[axis] if number_of(start) == 0 else start)
+        elif part.op == "concat":
+            length = part.shape[part.data]
+            note(length, "cut", part.args[0].shape[part.data])
+    choices = [[(length, split) for split in splits] for length, splits in found.items()]
+    return [dict(choice) for choice in list(product(*choices))[:6]]
+
+
+def _is_kept_whole(length: Term) -> bool:
+    """Whether an axis is no literal one; of a program, whether it is too long to be written out."""
+    count, most = number_of(length), longest_written_out()
+    return count is None or (most < USUAL and count > most)
+
+
+# Definitions unfolded at the root, and induction on the layers of two stacks
+
+Prove = Callable[[Term, Term], Derivation]
+
+
+def by_definition(left: Term, right: Term) -> Derivation | None:
+    """left = right if one becomes the other when outer definitions are unfolded."""
+    rights = {step.right: step for step in unfoldings(right)}
+    for step in unfoldings(left):
+        if step.right in rights:
+            return chain(step, reverse(rights[step.right]))
+    return None
+
+
+def unfoldings(t: Term) -> list[Derivation]:
+    """The term as it stands, and with one, two, .. definitions at its root unfolded."""
+    steps: list[Derivation] = [Reflexive(t)]
+    while steps[-1].right.op == "named":
+        steps.append(chain(steps[-1], rewrite("definition", steps[-1].right)))
+    return steps
+
+
+def _opened_stack(t: Term) -> Derivation:
+    """The definitions on the way to a stack of layers inside a term, unfolded."""
+    step = unfoldings(t)[-1]
+    u = step.right
+    if u.op == "iterate":
+        return step
+    for place, arg in enumerate(u.args):
+        if any(part.op == "iterate" for part in postorder(arg)):
+            return chain(step, inside(u, [(place, _opened_stack(arg))]))
+    raise NotProved(f"one side is a stack of layers and the other has none: {t!r}")
+
+
+def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
+    """iterate(L, A, F) = C[iterate(L, B, G)], by induction on the layers.
+
+    Raises :class:`NotProved` where the two sides are no stacks of one depth.
+    """
+    opened, other = unfoldings(left)[-1], _opened_stack(right)
+    stack = opened.right
+    inner = next((p for p in postorder(other.right) if p.op == "iterate" and p.shape), None)
+    if inner is None:
+        raise NotProved(f"one side is a stack of layers and the other has none: {right!r}")
+    if stack.args[0] is not inner.args[0]:
+        raise NotProved(
+            f"the stacks have different depths: {stack.args[0]!r} and {inner.args[0]!r}"
+        )
+    hole = make("var", (), ("the stack", "real"), inner.shape)
+    context = substitute(other.right, inner, hole)
+    taken = {str(v.data) for v in free(stack) | free(inner)}
+    layer = index(next(n for n in ("t", "layer", "layer'") if n not in taken), inner.args[0])
+    state = make("var", (), ("Y", "real"), inner.shape)
+    base = prove(stack.args[1], substitute(context, hole, inner.args[1]))
+    step = prove(
+        instantiate(stack.args[2], layer, substitute(context, hole, state)),
+        substitute(context, hole, instantiate(inner.args[2], layer, state)),
+    )
+    proof = Induction(stack, other.right, context, hole, layer, state, base, step)
+    return chain(opened, proof, reverse(other))
+
+
+# Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
 
 Meeting = tuple[tuple[Term, ...], Term]
 
@@ -161,3 +420,4 @@ def axis_cover(length: Term, splits: dict[Term, Split]) -> tuple[object, ...]:
         second = integer(add(length, mul(num(-1), size)))
         return ("cut", size, axis_cover(size, splits), axis_cover(second, splits))
     return ("whole",)
+

@@ -13,19 +13,69 @@ replayed, under no assumption that is not granted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .derivation import Derivation
+from .budget import spend
+from .derivation import Derivation, Reflexive
 from .derive import axis_cover, places, split_options
 from .kernel import replay
+from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import Normaliser
 from .ranges import parts
 from .rules import Assumption, Refused, nonzero, sign
 from .scalars import ZERO, always_less, entry, index, num, number_of
-from .terms import Term, free, make, substitute
-from .unfolding import opened
+from .terms import BINDERS, Term, free, instantiate, make, substitute
 
-__all__ = ["Condition", "conditions", "expectations", "settled"]
+# Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.
+# A sign is read off such a form; a normal form would have multiplied out the squares.
+
+ATOMS = ("var", "inverse", "iterate", "call")
+READ = ("matmul", "reduce", "pick", "permute", "broadcast", "reshape", "gather", "slice", "row")
+
+
+def opened(t: Term, keep: frozenset[Term] = frozenset()) -> Derivation:
+    """The derivation of t = t with every entry of a computed array unfolded.
+
+    Entries of the arrays in ``keep`` stay as they are: something is known of them.
+    """
+    return _Opening(keep)(t)
+
+
+@dataclass
+class _Opening:
+    """One unfolding; a part that occurs in several places is unfolded once."""
+
+    keep: frozenset[Term]
+    known: dict[Term, Derivation] = field(default_factory=dict)
+
+    def __call__(self, t: Term) -> Derivation:
+        found = self.known.get(t)
+        if found is None:
+            spend()
+            found = self.known[t] = self._opened(t)
+        return found
+
+    def _opened(self, t: Term) -> Derivation:
+        if t in self.keep or (t.op == "entry" and t.args[0] in self.keep):
+            return Reflexive(t)
+        if t.op == "named":
+            step = rewrite("definition", t)
+            return chain(step, self(step.right))
+        if t.op in READ or (t.op == "entry" and t.args[0].op not in ATOMS):
+            try:
+                step = rewrite("entry", t)
+            except Refused:
+                return Reflexive(t)
+            return chain(step, self(step.right))
+        if t.op == "sum":
+            j = opened_index(t, t.args[0])
+            return under(t, (j,), self(instantiate(t.args[1], j)))
+        if t.op in (*BINDERS, "entry", "call"):
+            return Reflexive(t)
+        return inside(t, [(k, self(arg)) for k, arg in enumerate(t.args)])
+
+
+# Where a statement means what it says: divisors, roots, logarithms, numbers of layers
 
 WANTED = {"at least 0": 1, "greater than 0": 2}
 SIGNS = {"not 0": "≠ 0", "at least 0": "≥ 0", "greater than 0": "> 0"}
@@ -160,3 +210,4 @@ def _settled(number: Term, wanted: str, facts: Facts) -> bool:
         found, used = sign(number, facts)
         certain = found >= WANTED[wanted]
     return certain and _granted(used, facts)
+

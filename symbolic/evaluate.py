@@ -2,20 +2,124 @@
 
 One walk serves numpy, torch, exact numbers and balls: a reading chooses the array module and
 may replace named definitions by other implementations of them.
+
+Of a table or a stack of layers, what was computed with one value of the bound variable is forgotten
+before the next, and only that; the states of one stack are kept, so that a table of its first n
+states costs n layers and not n².
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache, reduce
+from math import prod
 from typing import Any
 
 from .budget import spend
-from .recurrences import Recurrences
-from .scalars import length_value
-from .terms import Term
+from .meaning import ELEMENTWISE, NoMeaning, entry_of
+from .scalars import ONE, length_value
+from .terms import Term, free, instantiate, make, postorder
 
-__all__ = ["Evaluator"]
+# Bound variables that take one value after another: tables, and states of stacks of layers
+
+KEPT = 1 << 24
+"""The entries of the states of one stack that are kept at once."""
+
+
+class States:
+    """The states of one stack from number ``first`` on."""
+
+    __slots__ = ("first", "values")
+
+    def __init__(self, start: Any) -> None:
+        self.first, self.values = 0, [start]
+
+    @property
+    def last(self) -> int:
+        """The number of the last state there is."""
+        return self.first + len(self.values) - 1
+
+    def drop(self) -> None:
+        """Keep the last state alone."""
+        self.first, self.values = self.last, self.values[-1:]
+
+
+class Recurrences(ABC):
+    """What an evaluator knows, by term, and which of it depends on a bound variable of now."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = dict(values)
+        self.known: dict[Term, Any] = {}
+        self.states: dict[tuple[Term, Term], States] = {}
+        self._moving: dict[Term, list[tuple[dict[Any, Any], Any]]] = {}
+
+    @abstractmethod
+    def __call__(self, term: Term) -> Any:
+        """The value of a term."""
+
+    @abstractmethod
+    def lengths(self, term: Term) -> tuple[int, ...]:
+        """The shape of a term."""
+
+    def keep(self, table: dict[Any, Any], key: Any, value: Any, *terms: Term) -> Any:
+        """Put a value that was computed from these terms into a table."""
+        table[key] = value
+        for variable, found in self._moving.items():
+            if any(variable in free(term) for term in terms):
+                found.append((table, key))
+        return value
+
+    def move(self, variable: Term, value: Any) -> None:
+        """Give a bound variable its next value; what depends on the old one is forgotten."""
+        for table, key in self._moving.get(variable, ()):
+            table.pop(key, None)
+        self._moving[variable] = []
+        self.values[str(variable.data if variable.op == "index" else variable.data[0])] = value
+
+    def slices(
+        self, table: Term, places: Iterable[int], read: Callable[[Term], Any] | None = None
+    ) -> list[Any]:
+        """The slices of a table at some places of its first axis, in the order given."""
+        read, body = read or self, table.args[1]
+        at = make("index", (ONE,), f"place in {body.key.hex()}")
+        row = instantiate(body, at)
+        found = []
+        for i in places:
+            self.move(at, int(i))
+            found.append(read(row))
+        return found
+
+    def state(self, stack: Term, depth: int) -> Any:
+        """The state after so many layers; at and below 0 it is the start."""
+        _, start, body = stack.args
+        states = self.states.get((start, body))
+        if states is None or states.first > max(depth, 0):
+            states = States(self(start))
+            self.keep(self.states, (start, body), states, start, body)
+        at = make("index", (ONE,), f"layer of {body.key.hex()}")
+        held = make("var", (), (f"state of {body.key.hex()}", "real"), stack.shape)
+        layer = instantiate(body, at, held)
+        room = max(1, KEPT // max(1, prod(self.lengths(stack))))
+        while states.last < depth:
+            self.move(at, states.last)
+            self.move(held, states.values[-1])
+            states.values.append(self(layer))
+            if len(states.values) > room:
+                states.drop()
+        return states.values[max(depth, 0) - states.first]
+
+
+# Evaluate a term at given sizes and values, over any array module
+
+FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+}  # fmt: skip
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": operator.eq, "less": operator.lt, "less_equal": operator.le,
+}  # fmt: skip
 
 
 class Evaluator(Recurrences):
@@ -42,9 +146,13 @@ class Evaluator(Recurrences):
     def compute(self, term: Term) -> Any:
         """The value of a term that is not known yet."""
         method = getattr(self, "op_" + term.op.replace(" ", "_"), None)
-        if method is None:
-            raise TypeError(f"no reading for the operation {term.op!r} of {term!r}")
-        return method(term)
+        if method is not None:
+            return method(term)
+        if term.op in ELEMENTWISE:
+            return self.elementwise(term.op, term.data, *map(self, term.args))
+        if term.op in STRUCTURAL:
+            return STRUCTURAL[term.op](self, term, self.lengths(term), *map(self, term.args))
+        raise TypeError(f"no reading for the operation {term.op!r} of {term!r}")
 
     def length(self, n: Term) -> int:
         """The value of an axis length."""
@@ -107,55 +215,39 @@ class Evaluator(Recurrences):
     def op_inverse(self, t: Term) -> Any:
         return self.xp.argsort(self(t.args[0]))
 
-    # elementwise
+    # elementwise and structural operations: one row of a table each
 
-    def elementwise(self, op: str, *args: Any) -> Any:
-        """An elementwise function of the array module."""
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        """An elementwise operation of values: an operator, or the array module's function."""
+        if op in FOLDED:
+            return reduce(FOLDED[op], args)
+        if op in COMPARED:
+            return COMPARED[op](*args)
+        if op == "not":
+            return ~args[0]
+        if op == "indicator":
+            return self.elementwise("where", None, *args, self.constant(1), self.constant(0))
+        if op == "power":
+            base = args[0]
+            return base**data if data >= 0 else 1 / (base if data == -1 else base**-data)
         return getattr(self.xp, op)(*args)
 
-    def op_add(self, t: Term) -> Any:
-        total = self(t.args[0])
-        for arg in t.args[1:]:
-            total = total + self(arg)
-        return total
+    def repeated(self, value: Any, shape: Sequence[int]) -> Any:
+        """A value repeated to a shape."""
+        return self.xp.broadcast_to(value, tuple(shape))
 
-    def op_mul(self, t: Term) -> Any:
-        total = self(t.args[0])
-        for arg in t.args[1:]:
-            total = total * self(arg)
-        return total
+    def product(self, left: Any, right: Any) -> Any:
+        """The product of two matrices."""
+        return left @ right
 
-    def op_power(self, t: Term) -> Any:
-        exponent: Any = t.data
-        base = self(t.args[0])
-        return base**exponent if exponent >= 0 else 1 / base ** (-exponent)
+    def averaged(self, total: Any, axis: Term) -> Any:
+        """A sum over an axis; the mean if the axis is a probability space."""
+        if axis.op != "space":
+            return total
+        return total * self.constant(Fraction(1, self.length(axis)))
 
-    def _elementwise(self, t: Term) -> Any:
-        return self.elementwise(t.op, *(self(arg) for arg in t.args))
-
-    op_exp = op_log = op_cos = op_sin = op_tanh = op_sqrt = op_abs = op_maximum = _elementwise
-    op_where = op_floor_divide = op_remainder = _elementwise
-
-    def op_indicator(self, t: Term) -> Any:
-        return self.elementwise("where", self(t.args[0]), self.constant(1), self.constant(0))
-
-    def op_equal(self, t: Term) -> Any:
-        return self(t.args[0]) == self(t.args[1])
-
-    def op_less(self, t: Term) -> Any:
-        return self(t.args[0]) < self(t.args[1])
-
-    def op_less_equal(self, t: Term) -> Any:
-        return self(t.args[0]) <= self(t.args[1])
-
-    def op_and(self, t: Term) -> Any:
-        return self(t.args[0]) & self(t.args[1])
-
-    def op_or(self, t: Term) -> Any:
-        return self(t.args[0]) | self(t.args[1])
-
-    def op_not(self, t: Term) -> Any:
-        return ~self(t.args[0])
+    def inside(self, t: Term, axis: int, places: Any) -> None:
+        """Told which places of an axis of its first argument a term reads, before they are."""
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)
@@ -166,54 +258,29 @@ class Evaluator(Recurrences):
     def op_named(self, t: Term) -> Any:
         return self(t.args[0])
 
-    def op_broadcast(self, t: Term) -> Any:
-        return self.xp.broadcast_to(self(t.args[0]), self.lengths(t))
-
-    def op_permute(self, t: Term) -> Any:
-        return self.xp.permute_dims(self(t.args[0]), t.data)
-
-    def op_new_axis(self, t: Term) -> Any:
-        return self.xp.expand_dims(self(t.args[0]), axis=t.data)
-
-    def op_reshape(self, t: Term) -> Any:
-        return self.xp.reshape(self(t.args[0]), self.lengths(t))
-
     def op_pick(self, t: Term) -> Any:
-        place: Any = t.data
-        at = t.args[1]
-        return self(t.args[0])[(slice(None),) * place + (self.integer(at),)]
+        axis: Any = t.data
+        at = self.integer(t.args[1])
+        self.inside(t, axis, at)
+        return self(t.args[0])[(slice(None),) * axis + (at,)]
 
     def op_slice(self, t: Term) -> Any:
         axis, step = t.data
-        start = self.length(t.args[1])
-        count = self.length(t.shape[axis])
+        start, count = self.length(t.args[1]), self.length(t.shape[axis])
+        self.inside(t, axis, [start, start + step * (count - 1)] if count else [])
         return self(t.args[0])[(slice(None),) * axis + (slice(start, start + step * count, step),)]
 
     def op_entry(self, t: Term) -> Any:
-        return self(t.args[0])[tuple(map(self.integer, t.args[1:]))]
+        at = tuple(map(self.integer, t.args[1:]))
+        for axis, place in enumerate(at):
+            self.inside(t, axis, place)
+        return self(t.args[0])[at]
 
     def op_gather(self, t: Term) -> Any:
         axis: Any = t.data
-        return self(t.args[0])[(slice(None),) * axis + (self(t.args[1]),)]
-
-    def op_concat(self, t: Term) -> Any:
-        return self.xp.concat([self(arg) for arg in t.args], axis=t.data)
-
-    def op_stack(self, t: Term) -> Any:
-        return self.xp.stack([self(arg) for arg in t.args], axis=t.data)
-
-    def op_reduce(self, t: Term) -> Any:
-        axis: Any = t.data
-        return self.averaged(self(t.args[0]).sum(axis), t.args[0].shape[axis])
-
-    def op_matmul(self, t: Term) -> Any:
-        return self.averaged(self(t.args[0]) @ self(t.args[1]), t.args[0].shape[-1])
-
-    def averaged(self, total: Any, axis: Term) -> Any:
-        """A sum over an axis; the mean if the axis is a probability space."""
-        if axis.op != "space":
-            return total
-        return total * self.constant(Fraction(1, self.length(axis)))
+        places = self(t.args[1])
+        self.inside(t, axis, places)
+        return self(t.args[0])[(slice(None),) * axis + (places,)]
 
     # functions and stacks
 
@@ -228,3 +295,63 @@ class Evaluator(Recurrences):
     def op_tabulate(self, t: Term) -> Any:
         rows = self.slices(t, range(self.length(t.args[0])))
         return self.xp.stack([self.xp.asarray(row) for row in rows], axis=0)
+
+
+STRUCTURAL: dict[str, Callable[..., Any]] = {
+    "broadcast": lambda read, _, shape, x: read.repeated(x, shape),
+    "permute": lambda read, t, _, x: read.xp.permute_dims(x, t.data),
+    "new axis": lambda read, t, _, x: read.xp.expand_dims(x, axis=t.data),
+    "reshape": lambda read, _, shape, x: read.xp.reshape(x, shape),
+    "concat": lambda read, t, _, *parts: read.xp.concat(list(parts), axis=t.data),
+    "stack": lambda read, t, _, *parts: read.xp.stack(list(parts), axis=t.data),
+    "reduce": lambda read, t, _, x: read.averaged(x.sum(t.data), t.args[0].shape[t.data]),
+    "matmul": lambda read, t, _, x, y: read.averaged(read.product(x, y), t.args[0].shape[-1]),
+}
+"""Arrays from whole arrays: (evaluator, term, shape of the result, values of the arguments)."""
+
+Source = int | tuple[int] | str | None
+"""What an axis of an argument is read at: where an axis of the result is (its number), at one
+place for each of its places (``(number,)``), at "one" place, or at any (None)."""
+
+
+@lru_cache(maxsize=4096)
+def sources(t: Term) -> tuple[tuple[Source, ...] | None, ...]:
+    """For every argument and axis of it what is read there, and None for an argument that is not.
+
+    It follows from the meaning of an entry of the term, and from nothing else; where that has no
+    meaning at every index, an argument is read at any place.
+
+    >>> from .givens import real, sizes
+    >>> n, d = sizes("n d")
+    >>> X, W = real(n, d).named("X"), real(d, d).named("W")
+    >>> sources((X @ W).term), sources(X[1:].term)[0], sources(X[0].term)[0]
+    (((0, None), (None, 1)), ((0,), 1), ('one', 0))
+    """
+    at = [make("index", (n,), f"at {k}") for k, n in enumerate(t.shape)]
+    args = [make("var", (), (f"argument {k}", "real"), a.shape) for k, a in enumerate(t.args)]
+    axis: Any = t.data
+    if t.op == "concat":  # at its seams an entry is of one part or the other
+        return tuple(tuple(k if k != axis else None for k in range(t.ndim)) for _ in args)
+    whole = [(None,) * a.ndim for a in args]
+    try:
+        meaning = entry_of(make(t.op, tuple(args), t.data, t.shape), at)
+    except NoMeaning:
+        return tuple(whole)
+    found: list[tuple[Source, ...] | None] = [None] * len(args)
+    for part in postorder(meaning):
+        for k, arg in enumerate(args):
+            if part is arg:
+                found[k] = found[k] or whole[k]
+            elif part.op in ("entry", "row") and part.args[0] is arg:
+                own = tuple(_source(place, at) for place in part.args[1:])
+                found[k] = (*own, *whole[k][len(own) :])
+    return tuple(found)
+
+
+def _source(place: Term, at: Sequence[Term]) -> Source:
+    met = [k for k, i in enumerate(at) if i in free(place)]
+    if place.loose or len(met) > 1:
+        return None
+    if not met:
+        return "one"
+    return met[0] if place is at[met[0]] else (met[0],)

@@ -25,8 +25,6 @@ from opcode import opmap
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-__all__ = ["REPORT", "Fault", "fault_of"]
-
 REPORT = "this is a fault of attnproof, please report it"
 LONG = 20_000  # characters of a traceback that are kept, those at its end
 OURS, THEIRS, LIBRARY = "ours", "theirs", "library"

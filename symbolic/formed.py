@@ -20,8 +20,6 @@ from .rules import Refused, need, sign
 from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
 from .terms import Term, made
 
-__all__ = ["formed"]
-
 ARITY = {
     "exp": 1, "log": 1, "cos": 1, "sin": 1, "tanh": 1, "sqrt": 1, "abs": 1, "power": 1,
     "indicator": 1, "not": 1, "maximum": 2, "equal": 2, "less": 2, "less_equal": 2, "and": 2,

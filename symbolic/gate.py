@@ -5,7 +5,7 @@ verdict the code itself is run on plain arrays, and every side of every conclusi
 compared with its term at the same values: entry by entry, in shape, in where it is no number, and
 in the relation that is claimed.  What disagrees is *misread*; it is neither proved nor refuted.
 
-What it cannot see: a difference at sizes beyond those of :func:`~.assignments.crossing` and the
+What it cannot see: a difference at sizes beyond those of :func:`~.comparison.crossing` and the
 whole numbers that stand in the code, one that shows in a few values alone, and one that rounding
 hides (less than 1e-9 of the largest number met on the way).  Code that could make such a difference
 asks for what is no array, and is refused before (``asked``).  A side that is nowhere all numbers,
@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .assignments import Draw, NoValue, crossing
 from .bodies import Unlinked
 from .claim import Claim
 from .comparison import (
+    Draw,
     NotRun,
+    NoValue,
     Parted,
     TermValues,
     bound_variables,
     called,
     compared,
+    crossing,
     shown,
     sides,
 )
@@ -43,8 +45,6 @@ from .terms import Term, free, postorder
 if TYPE_CHECKING:
     from .bodies import Ran
     from .statement import Statement
-
-__all__ = ["Misread", "Misreading", "misreading", "require_read"]
 
 FEW = 4  # sizes up to this are among those that cross
 NEAR_NUMBERS = (11, 17, 23, 29)  # turns at which values are drawn near numbers of the code

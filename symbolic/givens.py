@@ -11,16 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
-from .calling import demand
 from .concrete import either
+from .refusals import demand
 from .scalars import integer, size
 from .terms import Term, make
 
-__all__ = [
-    "Given", "angle", "boolean", "frequencies", "function", "index_below", "index_map", "injection",
-    "inverse", "natural", "nonnegative", "orthogonal", "permutation", "positions", "positive",
-    "probability_space", "real", "sizes", "standard",
-]  # fmt: skip
+NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
+"""The kinds whose entries are real numbers."""
+SIGNED = ("positive", "nonnegative")
 
 
 class Size(Array):

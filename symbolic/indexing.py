@@ -28,8 +28,6 @@ from .scalars import (
 )  # fmt: skip
 from .terms import Term, bind, free, make
 
-__all__ = ["indexed"]
-
 READ = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")
 PREFIX = (
     "the length of an axis is made of sizes and depends on no index: write the whole axis with a "
@@ -183,7 +181,7 @@ def _gathered(term: Term, axis: int, where: Array) -> Term:
 
 def _at_each(term: Term, axis: int, where: Array) -> Term:
     """The table of the parts at computed places, its axis where the indexed one was."""
-    from .unfolding import opened
+    from .divisors import opened
 
     (count,) = where.axes
     taken = {v.data for v in free(term) | free(where.term)}

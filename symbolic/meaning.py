@@ -14,8 +14,6 @@ from typing import Any
 from .scalars import ZERO, add, below, boolean, entry, integer, mul, num
 from .terms import Term, bind, free, instantiate, make
 
-__all__ = ["ELEMENTWISE", "NoMeaning", "entry_of"]
-
 ELEMENTWISE = frozenset(
     [
         "add",

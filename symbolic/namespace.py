@@ -25,9 +25,7 @@ from .array import (
     permuted,
     truths,
 )  # fmt: skip
-from .dtypes import DTYPES, cast
-from .inspection import ask_from
-from .refusals import INSTEAD
+from .refusals import DTYPES, INSTEAD, ask_from, cast
 from .scalars import (
     ONE,
     ZERO,
@@ -71,20 +69,23 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"symbolic arrays have no function {name!r}; {told}")
 
 
-def _elementwise(op: str, x: Any) -> Array:
-    a = as_array(x)
-    numbers(a)
-    return Array(unary(op, a.term))
+def _elementwise(op: str, says: str) -> Callable[[Any], Array]:
+    def function(x: Any, /) -> Array:
+        a = as_array(x)
+        numbers(a)
+        return Array(unary(op, a.term))
+
+    function.__name__, function.__doc__ = op, says
+    return function
 
 
-def exp(x: Any, /) -> Array:
-    """The exponential; exp(-inf) is 0."""
-    return _elementwise("exp", x)
-
-
-def log(x: Any, /) -> Array:
-    """The natural logarithm."""
-    return _elementwise("log", x)
+exp = _elementwise("exp", "The exponential; exp(-inf) is 0.")
+log = _elementwise("log", "The natural logarithm.")
+cos = _elementwise("cos", "The cosine of an angle in radians.")
+sin = _elementwise("sin", "The sine of an angle in radians.")
+tanh = _elementwise("tanh", "The hyperbolic tangent.")
+sqrt = _elementwise("sqrt", "The square root of a number >= 0.")
+abs = _elementwise("abs", "The absolute value.")
 
 
 def log1p(x: Any, /) -> Array:
@@ -102,16 +103,6 @@ def square(x: Any, /) -> Array:
     return as_array(x) ** 2
 
 
-def cos(x: Any, /) -> Array:
-    """The cosine of an angle in radians."""
-    return _elementwise("cos", x)
-
-
-def sin(x: Any, /) -> Array:
-    """The sine of an angle in radians."""
-    return _elementwise("sin", x)
-
-
 def tan(x: Any, /) -> Array:
     """The tangent, sin/cos."""
     return sin(x) / cos(x)
@@ -125,21 +116,6 @@ def cosh(x: Any, /) -> Array:
 def sinh(x: Any, /) -> Array:
     """The hyperbolic sine."""
     return (exp(x) - exp(-as_array(x))) / 2
-
-
-def tanh(x: Any, /) -> Array:
-    """The hyperbolic tangent."""
-    return _elementwise("tanh", x)
-
-
-def sqrt(x: Any, /) -> Array:
-    """The square root of a number >= 0."""
-    return _elementwise("sqrt", x)
-
-
-def abs(x: Any, /) -> Array:
-    """The absolute value."""
-    return _elementwise("abs", x)
 
 
 def _operator(rule: Callable[[Any, Any], Any], says: str) -> Callable[[Any, Any], Array]:

@@ -8,14 +8,10 @@ from math import prod
 
 from .claim import Claim, Instance, Law
 from .givens import Given
-from .latex.claims import at_values
+from .latex.arrays import power_base
+from .latex.statements import at_values, shortened
 from .scalars import add, integer, mul, num
-from .shortening import shortened
-from .stacks import power_base
 from .terms import BINDERS, Term, free, instantiate, make
-
-__all__ = ["RELATIONS", "plain", "plain_claim", "plain_fact", "plain_law"]
-
 
 _INFIX = {"equal": " = ", "less": " < ", "less_equal": " ≤ ", "and": " and ", "or": " or "}
 _LETTERS = "jkabcuvwxyz"

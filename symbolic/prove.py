@@ -16,8 +16,8 @@ from .budget import Budget, OutOfTime, now, within
 from .claim import Claim, Law
 from .decision import ClaimDecision, Decision, Witness
 from .derivation import Derivation
+from .derive import Equation, NotProved, equations, instance, law_of
 from .divisors import Condition, conditions, expectations
-from .facts import Equation, equations, instance, law_of
 from .faults import Fault, fault_of
 from .gate import Misreading
 from .kernel import ANY_REAL, Refused, close, law, squares
@@ -25,10 +25,7 @@ from .ranges import outside
 from .scalars import is_truth
 from .showing import AtHand, Shown, compared, difference, show
 from .statement import Statement
-from .strategies import NotProved
 from .terms import Term, free, instantiate, make
-
-__all__ = ["Effort", "decide", "granted", "ranges_of"]
 
 Known = Mapping[Term, tuple[Derivation, tuple[Term, ...]]]
 SIGNS = {">": "positive", ">=": "nonnegative", "!=": "nonzero"}

@@ -29,8 +29,6 @@ from .scalars import (
 )  # fmt: skip
 from .terms import BINDERS, Term, free, instantiate, make
 
-__all__ = ["Range", "leaving", "open_ranges", "outside", "parts", "sides_of"]
-
 SIGNS = ("positive", "nonnegative")
 NEVER = num(-1)
 

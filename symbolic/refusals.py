@@ -1,19 +1,260 @@
-"""What symbolic arrays refuse, each with what to write instead.
+"""What symbolic arrays hold and what they refuse, in words for the author of the code.
 
 A statement is one line for all sizes.  Python's own protocols (a loop, ``len``, ``if``, ``float``)
 and the functions of numpy and torch want numbers, or run a different program at each size; what
 they would make of a symbolic array is not what the line says on numbers.
+
+A symbolic array refuses a truth value, a length, a hash.  Code that catches the refusal, asks for a
+class, for a method that is not there or for the text of an array, and goes on, does one thing on
+symbols and may do another on numbers, at sizes and values that nobody tries; code that counts its
+calls may do another thing later.  So a body is refused after which something was asked or changed,
+whatever it returned.
+
+What is not seen: a question that no array hears, such as ``xp is numpy`` or, of code that knows
+what a symbolic array is, ``isinstance(x, Array)``.
+
+An error that Python raises inside of attnproof, of a number where a function is wanted or of one
+argument too many, would read as a fault of attnproof (``faults``).  So arguments are looked at
+where they arrive.
+
+A term has no bits: its dtype says what it holds by its form, so that ``xp.astype(mask, x.dtype)``
+and ``xp.zeros(shape, dtype=x.dtype)`` are lines that run on symbols, numpy and torch alike.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any, NoReturn
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from dis import get_instructions
+from functools import cache
+from inspect import signature
+from itertools import pairwise
+from pathlib import Path
+from sysconfig import get_path
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
+from typing import Any, NoReturn, ParamSpec, TypeVar
+from warnings import catch_warnings, simplefilter
 
-from .inspection import ask, ask_from
+from .scalars import ZERO, boolean, is_truth, is_whole, unary
+from .terms import Term, make
 
-__all__ = ["INSTEAD", "ArrayApiOnly", "hint"]
+# The dtypes of symbolic arrays: real numbers, whole numbers, truth values
+
+@dataclass(frozen=True)
+class DType:
+    """A dtype by the array API's name: ``float64``, ``int64`` or ``bool``."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+KINDS = {
+    "float": "float64", "double": "float64", "float64": "float64", "float32": "float64",
+    "int": "int64", "long": "int64", "int64": "int64", "int32": "int64",
+    "bool": "bool", "bool_": "bool",
+}  # fmt: skip
+DTYPES = {name: DType(name) for name in ("float64", "float32", "int64", "int32", "bool")}
+
+
+def dtype_of(t: Term) -> DType:
+    """What an array holds by its form.
+
+    >>> from attnproof.symbolic.scalars import num
+    >>> dtype_of(num(2))
+    int64
+    """
+    return DTYPES["bool" if is_truth(t) else "int64" if is_whole(t) else "float64"]
+
+
+def kind_of(dtype: Any) -> str:
+    """float64, int64 or bool, for a dtype of ours, of Python, numpy or torch.
+
+    Raises ``TypeError`` for one that rounds or wraps round: a term does neither.
+    """
+    shown = dtype.name if isinstance(dtype, DType) else getattr(dtype, "__name__", str(dtype))
+    kind = KINDS.get(str(shown).removeprefix("torch."))
+    if kind is None:
+        raise TypeError(
+            f"{dtype!r} is no dtype of symbolic arrays: they hold real numbers (float64), whole "
+            "numbers (int64) and truth values (bool), and neither round nor wrap round; take "
+            "x.dtype of an array at hand"
+        )
+    return kind
+
+
+def cast(t: Term, dtype: Any) -> Term:
+    """The array in a dtype: truth values as 1 and 0, numbers as whether they are not 0.
+
+    Raises ``TypeError`` for whole numbers made of numbers that are not whole by their form.
+    """
+    kind = kind_of(dtype)
+    if kind == "bool":
+        zeros = make("broadcast", (ZERO,), shape=t.shape) if t.shape else ZERO
+        return t if is_truth(t) else boolean("not", boolean("equal", t, zeros))
+    if is_truth(t):
+        return unary("indicator", t)
+    if kind == "int64" and not is_whole(t):
+        raise TypeError(
+            f"whole numbers made of {t!r}, which is not whole by its form: a conversion cuts "
+            "toward 0; write xp.floor(x), or xp.sign(x) * xp.floor(xp.abs(x))"
+        )
+    return t
+
+
+# What symbolic arrays refuse, and how: each in words for the author of the code
+
+# How the public functions are called: what does not fit is refused in words, for its author
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def called(
+    public: Callable[..., Any], build: Callable[P, R], *args: P.args, **named: P.kwargs
+) -> R:
+    """``build`` with these arguments, which are those of ``public``.
+
+    Raises ``TypeError``, with the parameters of ``public``, for arguments that it does not take.
+
+    >>> called(divmod, divmod, 7, 2)
+    (3, 1)
+    """
+    try:
+        return build(*args, **named)
+    except TypeError as error:
+        refused = _refused(public, args, named)
+        if refused:
+            raise TypeError(refused) from error.__cause__
+        raise
+
+
+def _refused(public: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> str:
+    taken = signature(public)
+    try:
+        taken.bind(*args, **named)
+    except TypeError as error:
+        told = ", ".join(taken.parameters)
+        return f"{getattr(public, '__name__', public)}({told}): {error}"
+    return ""
+
+
+def demand(found: Any, kind: type | tuple[type, ...] | Callable[..., bool], where: str) -> None:
+    """Raise ``TypeError`` for an argument that is not of this type, or that this is False of.
+
+    ``where`` says what is wanted and what for.
+
+    >>> demand(3, callable, "rows wants a function of one index, such as lambda i: X[i]")
+    Traceback (most recent call last):
+    TypeError: rows wants a function of one index, such as lambda i: X[i]; got int: 3
+    """
+    fits = isinstance(found, kind) if isinstance(kind, type | tuple) else kind(found)
+    if not fits:
+        raise TypeError(f"{where}; got {type(found).__name__}: {found!r}")
+
+
+# What code asks for although only numbers could answer, and what it keeps from call to call
+
+PYTHON = ("<frozen ", str(Path(get_path("stdlib")) / "functools.py"))  # abc, singledispatch
+_ASKED: ContextVar[list[str] | None] = ContextVar("what was asked in this run", default=None)
+
+
+def ask(what: str) -> None:
+    """Keep in mind that this was asked."""
+    asked = _ASKED.get()
+    if asked is not None:
+        asked.append(what)
+
+
+def ask_from(what: str) -> None:
+    """The same, if code of an author asked, be it through Python's own; not ours, nor a library."""
+    if _ASKED.get() is None:
+        return
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 (the one public way costs 20 times more)
+    while frame is not None and frame.f_code.co_filename.startswith(PYTHON):
+        frame = frame.f_back
+    if frame is not None and _is_authors(frame.f_code.co_filename):
+        ask(what)
+
+
+@contextmanager
+def arrays_only(who: str, *roots: Any) -> Iterator[None]:
+    """Refuse code that asks for what is no array, or changes what can be reached from the roots.
+
+    Raises ``TypeError`` where what is done here ends without an error of its own.
+
+    >>> from attnproof.symbolic import equal, real, theorem
+    >>> @theorem("A number is itself", given={"x": real()})
+    ... def same(x):
+    ...     return equal(x if isinstance(x, float) else x, x)
+    >>> same.statement  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    TypeError: ...: the code asks for the class of a symbolic array (isinstance), and goes on: ...
+    """
+    from .bodies import Links
+
+    before = Links(*roots)
+    asked = ["the class of an array (type)"] if before.types else []
+    token = _ASKED.set(asked)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+    if asked:
+        raise TypeError(
+            f"{who}: the code asks for {asked[0]}, and goes on: on numbers it may do something "
+            "else than on symbols; write one line of array code for both"
+        )
+    if before.held != Links(*roots).held:
+        raise TypeError(f"{who}: it keeps something from call to call; compute everything anew")
+
+
+def marks(thing: Any, parts: tuple[Any, ...]) -> tuple[object, ...]:
+    """What shows that a thing has changed although it holds the same, or nothing that is seen."""
+    if isinstance(thing, FunctionType):
+        return tuple((name, id(value)) for name, value in vars(thing).items())
+    if parts or isinstance(thing, str | int | float | complex | bytes | None | BuiltinFunctionType):
+        return ()
+    with catch_warnings(), suppress(Exception):
+        simplefilter("ignore")
+        return (pickle.dumps(thing),)
+    return ()
+
+
+def asks_type(thing: FunctionType) -> bool:
+    """Whether a function, or one inside it, takes ``type`` of something that is not ``self``."""
+    if "type" in thing.__globals__ or not _is_authors(thing.__code__.co_filename):
+        return False
+    return _types_in(thing.__code__)
+
+
+@cache
+def _types_in(code: CodeType) -> bool:
+    inner = any(_types_in(const) for const in code.co_consts if isinstance(const, CodeType))
+    if inner or "type" not in code.co_names:
+        return inner
+    steps = [one for one in get_instructions(code) if one.opname not in ("PUSH_NULL", "CACHE")]
+    return any(
+        one.opname == "LOAD_GLOBAL" and one.argval == "type"
+        and not (after.opname.startswith("LOAD_FAST") and after.argval in ("self", "cls"))
+        for one, after in pairwise(steps)
+    )  # fmt: skip
+
+
+@cache
+def _is_authors(file: str) -> bool:
+    from .bodies import is_library
+
+    return not is_library(file)
+
+
+# What symbolic arrays refuse, each with what to write instead
 
 AT_MOST = "with i = xp.arange(n), xp.where(i[None, :] <= i[:, None], .., 0)"
 NO_ORDER = (
@@ -189,3 +430,4 @@ def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
 for _names, _why in REFUSED.items():
     for _name in _names:
         setattr(ArrayApiOnly, _name, _refuse(_name, _why))
+

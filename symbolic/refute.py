@@ -12,7 +12,7 @@ sides are finite and disjoint at some entry; ``gap`` is a rational number below 
 So the two true values differ, and the claim does not hold for all inputs.  For ">" the ball of
 left − right at some entry must lie in (-∞, 0], for ">=" in (-∞, 0); for "!=" every entry of both
 sides must be an exact rational and the two equal.  For "exists", see
-:mod:`~attnproof.symbolic.no_solution`.  What is trusted for this: ``evaluate``, ``recurrences``,
+:mod:`~attnproof.symbolic.failures`.  What is trusted for this: ``evaluate``, ``recurrences``,
 ``certified_numbers``, ``turns``, ``balls``, ``admissible.obeys``, ``laws``, ``designs.is_design``,
 ``failures``, ``no_solution``, the traits of ``sample_functions``, and Arb.  The final witness is
 computed again with more digits.
@@ -31,21 +31,17 @@ from typing import Any
 
 import numpy as np
 
-from .admissible import Assumptions, settle
+from .admissible import Assumptions, certain, opened, settle
 from .balls import Balls
 from .budget import Budget, OutOfTime, now, within
-from .candidates import NUMBERS, POOL, Candidate, array_of, draw, simpler
+from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
 from .claim import Claim, Law, equal
 from .decision import Witness
-from .designs import outcomes
 from .failures import PRECISIONS, Failure, failure_of
-from .givens import Given
-from .laws import certain, opened
+from .givens import NUMBERS, Given
 from .scalars import length_value
 from .terms import Term, free, postorder
 from .witness_text import name_of, witness_of
-
-__all__ = ["obeying", "refute"]
 
 FARTHEST = 256  # the largest size that is tried where smaller ones are excluded
 

@@ -14,34 +14,6 @@ from math import prod
 
 from .terms import Term, make, postorder
 
-__all__ = [
-    "MINUS_INFINITY",
-    "ONE",
-    "ZERO",
-    "add",
-    "always_less",
-    "below",
-    "boolean",
-    "entry",
-    "index",
-    "index_array",
-    "index_range",
-    "integer",
-    "is_count",
-    "is_integer",
-    "is_truth",
-    "is_whole",
-    "length_value",
-    "mul",
-    "never_negative",
-    "num",
-    "number_of",
-    "power",
-    "size",
-    "split_integer",
-    "unary",
-]
-
 
 def num(value: int | Fraction) -> Term:
     """The rational number as a term."""

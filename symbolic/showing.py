@@ -25,8 +25,8 @@ from .derivation import (
     SumOfSquares,
     Witness,
 )  # fmt: skip
-from .derive import Meeting, NotProved, axis_cover, derive, places, split_options
-from .facts import Equation, assumed
+from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, places, split_options
+from .divisors import opened
 from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
@@ -34,9 +34,6 @@ from .rules import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .steps import rule_counts
 from .terms import Term, make, substitute
-from .unfolding import opened
-
-__all__ = ["AtHand", "Shown", "compared", "difference", "show"]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
-from .calling import demand
 from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
 from .givens import Given
-from .inspection import arrays_only
+from .refusals import arrays_only, demand
 from .terms import Own, Term, free
 
 if TYPE_CHECKING:

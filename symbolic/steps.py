@@ -26,8 +26,6 @@ from .derivation import (
 )  # fmt: skip
 from .terms import Term, bind, make
 
-__all__ = ["flatten", "rule_counts"]
-
 Around = Callable[[Term], Term]
 
 

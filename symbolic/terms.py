@@ -21,11 +21,6 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
 
-__all__ = [
-    "BINDERS", "Own", "Term", "bind", "free", "instantiate", "made", "make", "postorder",
-    "substitute",
-]  # fmt: skip
-
 BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
 
 

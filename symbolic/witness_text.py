@@ -10,17 +10,11 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from .certified_numbers import fraction, number
+from .certified_numbers import ball, fraction, number
 from .claim import Claim
 from .decision import Witness
-from .exact_angles import ball
 from .failures import Failure
 from .terms import Term
-
-__all__ = [
-    "decimal", "digits_of", "name_of", "plain_value", "rounded_down", "two_sides", "witness_of",
-    "written",
-]  # fmt: skip
 
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ",

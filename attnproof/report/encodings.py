@@ -25,7 +25,7 @@ from ..card_records import (
 from ..document import SIGNS
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
-from ..symbolic.latex.claims import width
+from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .page import environment, rendered, written

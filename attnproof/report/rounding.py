@@ -196,7 +196,7 @@ def _profile(form: type[Rounded], form_name: str) -> Profile:
     """
     import torch
 
-    from ..numeric.calibration.depth import SEQUENTIAL
+    from ..numeric.calibration.record import SEQUENTIAL
     from ..numeric.devices import dtype_named
     from ..numeric.profile import Profile, unit_roundoff
 

@@ -15,7 +15,7 @@ from ..evidence import MeasuredEvidence, Number, ProvedEvidence, UseRecord, Verd
 from ..evidence_words import exact_lines
 from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Results, TheoremRecord
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
-from ..symbolic.latex.claims import width
+from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
 from .formula import formula_html
 from .words import greek

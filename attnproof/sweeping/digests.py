@@ -119,7 +119,7 @@ def calibration(device: str) -> str:
 
     Where none are, what needs them is skipped and says so; that is told apart as well.
     """
-    from ..numeric.calibration.in_force import NotCalibrated, calibration_of
+    from ..numeric.calibration.store import NotCalibrated, calibration_of
     from ..numeric.devices import chosen
 
     try:

@@ -91,7 +91,7 @@ def _serving(statement: Statement, asked: Asked) -> list[str]:
     """The implementations that compute some definition of a statement, or are the definition."""
     from ..numeric.devices import chosen
     from ..numeric.implementations import named
-    from ..numeric.parts import definitions_of
+    from ..numeric.task import definitions_of
 
     claims = statement.claims.values()
     used = {name for claim in claims for name in definitions_of(claim.at_witness())}

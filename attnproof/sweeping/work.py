@@ -29,8 +29,8 @@ from .records import LOST, CellRecord, CellStatus
 from .store import Key, StoreError
 
 if TYPE_CHECKING:
+    from ..numeric.check import Measuring
     from ..numeric.measurement import Measurement
-    from ..numeric.measuring import Measuring
     from ..numeric.scale import Scale
     from ..symbolic.claim import Claim
     from ..symbolic.statement import Statement, Theorem
@@ -311,7 +311,7 @@ class Shared:
         from ..numeric.check import ReadingError
         from ..numeric.devices import dtype_named
         from ..numeric.implementations import named
-        from ..numeric.parts import definitions_of, parts_of
+        from ..numeric.task import definitions_of, parts_of
 
         if self.kept is None:
             self.kept = list(parts_of(statement)), _measuring(cell)
@@ -329,9 +329,9 @@ class Shared:
 
 
 def _measuring(cell: Cell) -> Measuring:
+    from ..numeric.check import Measuring
     from ..numeric.designs import designs_named
     from ..numeric.devices import chosen
-    from ..numeric.measuring import Measuring
 
     scale, where = scaled(cell.scale, cell.tokens), chosen(cell.device)
     designs = designs_named([cell.design])

@@ -1,23 +1,26 @@
-"""What is asked of a kernel at scale: the sizes, the kernel, and how its rows are run."""
+"""A kernel at scale: its sizes, its code, its inputs, the memory it takes, how rows are run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from time import perf_counter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound
+from ..attention_bound import AttentionBound, mapped
 from ..devices import synchronize
 from ..implementations import UnknownImplementation
 from ..implementations.scaled_dot_product import backends, whole_rows
 from ..profile import Profile, profile_of
+from ..scale import scale_named
 
-__all__ = ["Call", "Kernel", "kernel_named", "kernels", "timed"]
+# What is asked of a kernel at scale: the sizes, the kernel, and how its rows are run
 
 T = TypeVar("T")
 Attend = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
@@ -126,3 +129,162 @@ def timed(work: Callable[[], T], device: torch.device) -> tuple[T, float]:
     result = work()
     synchronize(device)
     return result, perf_counter() - started
+
+
+# Queries, keys and values of a call, from its seed, written in the dtype piece by piece
+
+PIECE = 1 << 20  # entries drawn in float32 at once, before they are stored
+STREAMS = 16  # of random numbers of one head
+SPREAD = scale_named("default").spread  # scores then spread 3: a few keys stand out in every row
+
+
+class Arrays(NamedTuple):
+    """Queries, keys and values, (heads, tokens, width), in the dtype on the device."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+    @property
+    def bytes(self) -> int:
+        """What they hold together."""
+        return sum(x.numel() * x.element_size() for x in self)
+
+
+class Clusters(NamedTuple):
+    """Arrays whose keys take few distinct values: ``key[h, j] = centres[h, label[j]]``."""
+
+    arrays: Arrays
+    centres: Tensor
+    label: Tensor
+
+    def head(self, h: int) -> Clusters:
+        """One head of them."""
+        one = Arrays(*(part[h : h + 1] for part in self.arrays))
+        return Clusters(one, self.centres[h : h + 1], self.label)
+
+
+def generator(call: Call, stream: int, piece: int = 0) -> torch.Generator:
+    """Random numbers of one piece of one stream of a seed, the same on every device."""
+    return torch.Generator().manual_seed(call.seed * 1_000_003 + stream + (piece << 40))
+
+
+def filled(
+    call: Call, rows: int, stream: int, scale: float | Tensor = 1.0, heads: range | None = None,
+    plus: Callable[[int, int, int], Tensor] | None = None,
+) -> Tensor:  # fmt: skip
+    """(heads, rows, width) normal entries times a scale, drawn in float32, stored in the dtype.
+
+    The scale is one number, or one for each row.
+
+    Every head has its own random numbers, so that some heads alone are what they are among all;
+    so has every piece of a head, so that threads share out the work.
+    ``plus(head, a, b)`` is added to rows a to b before they are stored.
+    """
+    heads = range(call.heads) if heads is None else heads
+    found = torch.empty((len(heads), rows, call.width), dtype=call.dtype, device=call.device)
+    step = max(1, PIECE // call.width)
+
+    def fill(item: tuple[int, int]) -> None:
+        k, a = item
+        b = min(rows, a + step)
+        source = generator(call, stream + STREAMS * (heads[k] + 1), a // step)
+        piece = torch.randn((b - a, call.width), generator=source)
+        piece.mul_(scale[a:b, None] if isinstance(scale, Tensor) else scale)
+        found[k, a:b] = piece if plus is None else piece.add_(plus(heads[k], a, b))
+
+    every = [(k, a) for k in range(len(heads)) for a in range(0, rows, step)]
+    mapped(fill, every, call.device)
+    return found
+
+
+def arrays(call: Call, rows: int | None = None, heads: range | None = None) -> Arrays:
+    """Independent normal tokens; ``rows`` queries, for some of the heads.
+
+    Every other query is calm, its scores of spread 1: there no key of 10⁵ is lost among others.
+    """
+    n = call.tokens
+    rows = n if rows is None else rows
+    spread = torch.full((rows,), SPREAD)
+    spread[1::2] = 1 / SPREAD
+    return Arrays(
+        filled(call, rows, 1, spread, heads),
+        filled(call, n, 2, SPREAD, heads), filled(call, n, 3, 1.0, heads),
+    )  # fmt: skip
+
+
+def clustered(call: Call, count: int) -> Clusters:
+    """Keys of ``count`` distinct values, a mean of values for each, and independent normal parts.
+
+    The clusters are of uneven sizes, each of one key at least, in random order.
+    """
+    n, source = call.tokens, generator(call, 4)
+    label = torch.randint(count, (n,), generator=source)
+    label = torch.minimum(label, torch.randint(count, (n,), generator=source))
+    label[torch.randperm(n, generator=source)[:count]] = torch.arange(count)[:n]
+    means = torch.randn((call.heads, count, call.width), generator=generator(call, 6))
+    centres = filled(call, count, 5, SPREAD)
+    values = filled(call, n, 7, plus=lambda head, a, b: means[head, label[a:b]])
+    queries = filled(call, n, 8, SPREAD)
+    label = label.to(call.device)
+    return Clusters(Arrays(queries, centres[:, label], values), centres, label)
+
+
+# The most memory that a piece of work holds at once, beyond what was held before
+
+OWN = Path("/proc/self")
+MACHINE = Path("/proc/meminfo")
+FORGET_PEAK = "5"  # what Linux is told in clear_refs, so that VmHWM starts again
+
+
+@dataclass
+class Peak:
+    """The peak in bytes, once the work is done; None where the system does not tell."""
+
+    beyond: int | None = None
+
+
+@contextmanager
+def peak(device: torch.device) -> Iterator[Peak]:
+    """Measure a block: on CUDA by its allocator, on Linux by the resident set of the process."""
+    found = Peak()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        yield found
+        found.beyond = torch.cuda.max_memory_allocated(device) - before
+        return
+    before_here = _resident() if _forgotten() else None
+    yield found
+    after = _kibibytes(OWN / "status", "VmHWM")
+    if before_here is not None and after is not None:
+        found.beyond = max(0, after - before_here)
+
+
+def available(device: torch.device) -> int | None:
+    """The bytes that can still be taken, or None where the system does not tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return _kibibytes(MACHINE, "MemAvailable")
+
+
+def _forgotten() -> bool:
+    try:
+        (OWN / "clear_refs").write_text(FORGET_PEAK, encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def _resident() -> int | None:
+    return _kibibytes(OWN / "status", "VmRSS")
+
+
+def _kibibytes(file: Path, name: str) -> int | None:
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = next((line.split()[1] for line in lines if line.startswith(f"{name}:")), None)
+    return None if found is None else int(found) * 1024
+

@@ -1,4 +1,4 @@
-"""Computed rows against a reference with its radius: the worst entry, and what it says."""
+"""Computed rows against a reference with its radius, and what one way of checking found."""
 
 from __future__ import annotations
 
@@ -8,13 +8,79 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..compare import REFERENCE_SHARE
-from ..measurement import Judged
+from ..attention_bound import Reference
+from ..compare import RANK, REFERENCE_SHARE, Comparison
+from ..measurement import STATUSES, Judged
 from ..profile import Profile
-from .results import ratio
-from .streaming import Reference
 
-__all__ = ["Worst", "against", "allowance", "judged", "with_residual", "worse"]
+# What one way of checking a kernel at scale found, as plain data
+
+SHARE = 0.1  # the fraction of wrong rows that the chance is written out for
+
+
+@dataclass(frozen=True)
+class Found:
+    """One way, on one kernel, device, dtype and size.
+
+    ``error`` and ``tolerance`` are those of the entry ``worst`` = (head, row, column), where error
+    over tolerance is largest; ``looked`` says in words which rows were compared, and ``misses``
+    what could pass all the same.  ``seconds`` is all that the check takes, the kernel included,
+    and ``forwards`` the same in forwards over all rows (0 where none was run); ``bytes_beyond`` is
+    the peak of memory beyond the inputs, None where it is not known.
+    """
+
+    way: str
+    kernel: str
+    device: str
+    dtype: str
+    tokens: int
+    heads: int
+    width: int
+    causal: bool
+    seed: int
+    looked: str
+    misses: str
+    status: str
+    error: float
+    tolerance: float
+    worst: tuple[int, ...]
+    reason: str
+    rounding: str
+    judged: tuple[Judged, ...] = ()
+    seconds: float = 0.0
+    kernel_seconds: float = 0.0
+    forwards: float = 0.0
+    bytes_of_inputs: int = 0
+    bytes_beyond: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}")
+        if self.status == "skipped" and not self.reason:
+            raise ValueError("a check that was skipped must say why")
+
+
+def chance(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
+    """What a sample of rows can say, in words; ``wrong`` says of which rows, and what.
+
+    m rows drawn without replacement all miss a set that holds a fraction e of the rows with
+    probability at most (1−e)^m.  Drawn m/H from each of H heads the same holds: the product of
+    (1−e_h)^(m/H) is at most (1−e)^m for e the mean of the e_h, since log(1−e) is concave.
+
+    >>> chance(48)[:62]
+    'if a fraction e of all rows is wrong, the 48 random rows miss '
+    """
+    text = (
+        f"if a fraction e of {wrong}, the {random} random rows miss them all with "
+        f"probability at most (1−e)^{random}: {(1 - SHARE) ** random:.1e} for e = {SHARE:.0%}; "
+        f"of a single wrong row they say nothing"
+    )
+    if chosen:
+        text += f" ({chosen} more rows are the two ends of each head)"
+    return text
+
+
+# Computed rows against a reference with its radius: the worst entry, and what it says
 
 NOT_A_NUMBER = "what the kernel computed is not a number there"
 NO_REFERENCE = "the float64 reference is not a number there"
@@ -23,26 +89,13 @@ WRONG = "farther from the value in float64 than rounding can bring it"
 
 
 @dataclass(frozen=True)
-class Worst:
+class Worst(Comparison):
     """The entry where error over tolerance is largest, and whether all are within.
 
     ``further`` is what other policies say of the same rows.
     """
 
-    error: float
-    tolerance: float
-    place: tuple[int, ...]
-    status: str
-    reason: str = ""
     further: tuple[Judged, ...] = ()
-
-    @property
-    def ratio(self) -> float:
-        """error / tolerance."""
-        return ratio(self.error, self.tolerance)
-
-
-_RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def worse(a: Worst | None, b: Worst) -> Worst:
@@ -51,12 +104,12 @@ def worse(a: Worst | None, b: Worst) -> Worst:
         return b
     both = (*a.further, *b.further)
     further = {j.policy: max((k for k in both if k.policy == j.policy), key=_weight) for j in both}
-    worst = max(a, b, key=lambda w: (_RANK[w.status], w.ratio))
+    worst = max(a, b, key=lambda w: (RANK[w.status], w.ratio))
     return replace(worst, further=tuple(further.values()))
 
 
 def _weight(judged: Judged) -> tuple[int, float]:
-    return _RANK[judged.status], judged.ratio
+    return RANK[judged.status], judged.ratio
 
 
 def with_residual(worst: Worst, residual: Judged) -> Worst:
@@ -106,3 +159,4 @@ def judged(worst: Worst, told: str) -> Judged:
             return Judged("deterministic", "skipped", 0.0, NO_DIGITS)
         return Judged("deterministic", "held", relative, told)
     return Judged("deterministic", worst.status, relative, worst.reason or told)
+

@@ -30,15 +30,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound
+from ..attention_bound import CHUNK, AttentionBound, Reference, mapped
 from ..measurement import Judged
 from ..policies.residual import CANDIDATES, KEY_LIMIT, WORTH, Projected
 from ..policies.weights import SCALE_ERROR
 from ..profile import Profile
-from .streaming import CHUNK, Reference
-from .threads import mapped
-
-__all__ = ["keys_judged"]
 
 PARTS = 4
 

@@ -1,24 +1,45 @@
-"""Sampled rows: one forward over all rows, then some of them against float64.
+"""Some rows of a kernel: against float64, over more keys, with keys permuted, bit for bit.
 
 The reference of m rows over n keys takes m/n of the work of a forward in float64, in memory for
 m rows of one chunk of keys.
+
+As many queries as are asked for attend to all keys, as decoding does, and are compared with the
+float64 reference, a chunk of keys at a time.  Heads are made and run together while they fit in a
+share of the memory that is free, else one group after the other.
+
+Permuted keys are added up in another order, so the rows agree within two rounding bounds.  To
+bound every row in time n · d, what the bound asks of a row is replaced by what is larger: with
+A = ‖q_i‖ max_j ‖k_j‖ / √ℓ every |s_j| ≤ A and m − s_j ≤ 2A, so that
+
+    η ≤ η_max = (γ(ℓ+4) + u_S) A + 2 u A + c u (1 + R),      Σ p e² ≤ e_max²,    Σ p v² ≤ max_j v_j²
+
+and R, the number of left-to-right maxima, is at most RISES for keys in random order: the j-th key
+is a maximum with probability 1/j, independently, so R has mean H_n ≤ 1 + ln n, and Chernoff's
+bound P(R ≥ r) ≤ exp(r − μ − r ln(r/μ)) over all rows and both orders is below 1e-12.
+
+On the CPU's flash kernel, queries permuted or computed in a smaller set give the same rows to the
+last bit (measured for float32, bfloat16 and float16), as long as no block of queries has only a
+few: those are summed in another order, so that whole blocks of 32 queries are run, and rows past
+the last whole block are left out.  Causal, the rows up to a whole block of keys are the same
+without the rest of the sequence.  No tolerance is needed: any row from another place shows.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from .call import Call
-from .comparison import Worst, against, with_residual
-from .inputs import Arrays, generator
+from ..attention_bound import Reference, streamed, weight_error
+from ..rounded import gamma
+from .call import Arrays, Call, arrays, available, generator, timed
+from .comparison import WRONG, Worst, against, chance, with_residual, worse
 from .residual import keys_judged
-from .results import chance
-from .streaming import streamed
 
-__all__ = ["ROWS", "check_rows", "places", "sampled"]
+# Sampled rows: one forward over all rows, then some of them against float64
 
 ROWS = 64  # in all heads together
 ENDS = 2
@@ -67,3 +88,254 @@ def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Wo
     looked += f" head and {each - ENDS} random rows of it; every row was computed"
     ends = ENDS * call.heads
     return worst, looked, chance(at.numel() - ends, ends)
+
+
+# Reach: the kernel on a few rows over more keys than any forward could take all rows of
+
+REACH_ROWS = 64  # of each head
+CAUSAL_ROWS = 16  # each of them a call of its own
+TAKEN = 0.6  # the share of free memory that keys and values may take
+
+
+class NoRoom(ValueError):
+    """The keys and values of one head do not fit in memory."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The worst entry, what was looked at, and what it took."""
+
+    worst: Worst
+    looked: str
+    kernel_seconds: float
+    bytes_of_inputs: int
+
+
+def group_of_heads(call: Call, free: int | None) -> int:
+    """How many heads fit at once.
+
+    Raises :class:`NoRoom`, with the bytes wanted and those that are free, where one does not.
+    """
+    item = torch.empty((), dtype=call.dtype).element_size()
+    one = 2 * call.tokens * call.width * item
+    if free is None:
+        return call.heads
+    room = int(free * TAKEN)
+    if one > room:
+        raise NoRoom(
+            f"wanted room for the keys and values of one head, {one / 2**30:.1f} GiB in "
+            f"{str(call.dtype).removeprefix('torch.')}; {room / 2**30:.1f} GiB may be taken of "
+            f"{free / 2**30:.1f} GiB that are free; ask for fewer tokens, or for bfloat16"
+        )
+    return min(call.heads, room // one)
+
+
+def reach(
+    call: Call, rows: int | None = None, tell: Callable[[str, int, int], None] | None = None
+) -> Reached:
+    """The kernel on ``rows`` rows of each head, over all tokens; ``tell`` is told of progress."""
+    rows = (CAUSAL_ROWS if call.causal else REACH_ROWS) if rows is None else rows
+    rows = min(rows, call.tokens)
+    group = group_of_heads(call, available(call.device))
+    worst: Worst | None = None
+    seconds, held = 0.0, 0
+    for head in range(0, call.heads, group):
+        heads = min(group, call.heads - head)
+        if tell is not None:
+            tell("reach", head, call.heads)
+        one, spent, taken = _heads(call, rows, range(head, head + heads))
+        seconds, held = seconds + spent, max(held, taken)
+        worst = worse(worst, replace(one, place=(one.place[0] + head, *one.place[1:])))
+    assert worst is not None
+    looked = f"{rows} rows of each of {call.heads} heads, the only ones that were computed, "
+    looked += f"over all {call.tokens:,} keys" if not call.causal else (
+        f"each over the keys up to its own place of {call.tokens:,}"
+    )  # fmt: skip
+    if group < call.heads:
+        looked += f"; {group} of {call.heads} heads at once"
+    return Reached(worst, looked, seconds, held)
+
+
+def _heads(call: Call, rows: int, heads: range) -> tuple[Worst, float, int]:
+    """Some heads: draw them, run the kernel, compare.  Causal, both ends are among the rows."""
+    x = arrays(call, rows, heads)
+    if not call.causal:
+        output, seconds = timed(lambda: call.run(*x), call.device)
+        bound = call.bound(rows)
+        reference = streamed(x.query, x.key, x.value, call.profile, bound)
+        residual = keys_judged(*x, output, reference, call.profile, bound)
+        worst = against(output, reference, call.profile)
+        return with_residual(worst, residual), seconds, x.bytes
+    n = call.tokens
+    inner = torch.randint(n, (max(0, rows - 2),), generator=generator(call, 14))
+    places = torch.cat((torch.tensor([0, n - 1])[:rows], inner)).sort().values
+    output, seconds = timed(lambda: call.rows(*x, places), call.device)
+    last = places.to(call.device)
+    reference = streamed(x.query, x.key, x.value, call.profile, call.bound(1), last)
+    residual = keys_judged(*x, output, reference, call.profile, call.bound(1), last)
+    one = against(output, reference, call.profile)
+    place = (one.place[0], int(places[one.place[1]]), one.place[2])
+    return with_residual(replace(one, place=place), residual), seconds, x.bytes
+
+
+# Equivariance under permuted keys: the kernel again on some rows, keys and values permuted
+
+SHARE = 16  # one row in so many
+LEAST = 16
+PIECE = 1_024
+FAILS = 1e-12  # the probability that some row rises more often
+
+
+def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
+    """The kernel on n/16 random rows with permuted keys and values, against the same rows."""
+    n = call.tokens
+    if call.causal:
+        return Worst(0.0, 0.0, (), "skipped", "a causal row sees other keys once they move"), (
+            "nothing"
+        ), ""  # fmt: skip
+    source = generator(call, 13)
+    places = torch.randperm(n, generator=source)[: min(n, max(LEAST, n // SHARE))]
+    order = torch.randperm(n, generator=source).to(call.device)
+    here = places.to(call.device)
+    again = call.run(x.query[:, here], x.key[:, order], x.value[:, order])
+    worst: Worst | None = None
+    most = most_rises(n, 2 * call.heads * len(places))
+    for a in range(0, len(places), PIECE):
+        at = here[a : a + PIECE]
+        rows = output[:, at]
+        radius = 2 * _radius(call, x, x.query[:, at], rows, most, math.gcd(n, len(places)))
+        one = against(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
+        head, row, column = one.place
+        place = (head, int(at[row]), column)
+        reason = one.reason.replace(WRONG, "permuted keys give another value")
+        one = Worst(one.error, one.tolerance, place, one.status, reason)
+        worst = one if worst is None or one.ratio > worst.ratio else worst
+    assert worst is not None
+    looked = f"{len(places):,} random rows of each of {call.heads} heads, run again with permuted"
+    return worst, f"{looked} keys and values", f"{chance(len(places))}; {SHARED}"
+
+
+SHARED = "a fault that permuted keys share, such as a wrong scale, is not seen"
+
+
+def most_rises(n: int, rows: int) -> int:
+    """What R stays below in all of these rows, but with probability 1e-12.
+
+    >>> most_rises(16_384, 1_000)
+    47
+    """
+    mean = sum(1 / j for j in range(1, min(n, 1_000) + 1)) + max(0.0, math.log(n / 1_000))
+    r = math.ceil(mean) + 1
+    while rows * math.exp(r - mean - r * math.log(r / mean)) > FAILS and r < n:
+        r += 1
+    return r
+
+
+def _radius(
+    call: Call, x: Arrays, query: Tensor, rows: Tensor, most: int, queries: int
+) -> Tensor:
+    """A bound on the error of every entry of some rows, from norms alone.
+
+    ``queries`` divides their number in both calls of the kernel.
+    """
+    profile, bound, n = call.profile, call.kernel.bound, call.tokens
+    u, store = profile.accumulate, profile.store
+    of_norms, of_scores = weight_error(bound, profile, call.width)
+    measured = profile.kernel(bound.kernel)
+    weights_stored = bound.weights_stored or measured.weights_stored
+    stored = store if weights_stored and store > u else 0.0
+    longest = _longest(x.key)
+    norms = query.double().norm(dim=-1, keepdim=True) * longest / math.sqrt(call.width)
+    eta = (of_norms + of_scores + 2 * u) * norms
+    eta += measured.exponential_error * u * (1 + most)
+    e = eta.expm1()
+    largest = x.value.abs().amax(1, keepdim=True).double()
+    terms = profile.attention_terms(n, bound.kernel, queries)
+    total = gamma(terms, u) + profile.operand
+    size = rows.double().abs()
+    radius = e * largest + (stored + total + most * u) * largest + (total + (most + 2) * u) * size
+    radius += profile.least * n * largest
+    left = 1 - e - total
+    radius = torch.where(left > 0, radius / left, math.inf)
+    return radius * (1 + 2 * store) + 2 * store * size + profile.least
+
+
+def _longest(key: Tensor) -> Tensor:
+    """The largest norm of a key of each head, (heads, 1, 1)."""
+    pieces = [piece.double().norm(dim=-1).amax(-1) for piece in torch.split(key, PIECE, 1)]
+    return torch.stack(pieces).amax(0)[:, None, None]
+
+
+# Rows that do not depend on what stands beside them, compared bit for bit
+
+QUERIES = 32  # a block of fewer takes another path of the kernel
+BLOCK = 512
+ELSEWHERE = "that rows are equal to the last bit is known of the CPU's flash kernel alone"
+DIFFERS = "not the same bits as among all rows"
+
+
+def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
+    """One row in 16 again, in random order; causal, the first quarter without the rest."""
+    n = call.tokens
+    if not call.kernel.blocks:
+        return _skipped(ELSEWHERE)
+    if call.causal:
+        first = n // 4 // BLOCK * BLOCK
+        if not first:
+            return _skipped(f"{n} tokens have no quarter of whole blocks of {BLOCK}")
+        again = call.run(*(part[:, :first] for part in x))
+        worst = _equal(again, output, torch.arange(first))
+        return worst, f"the first {first:,} rows of each head, without what follows", ""
+    if n < QUERIES:
+        return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
+    count = QUERIES * max(1, n // SHARE // QUERIES)
+    places = torch.randperm(_in_blocks(n), generator=generator(call, 11))[:count]
+    worst = _equal(call.run(x.query[:, places], x.key, x.value), output, places)
+    looked = f"{count:,} random rows, the same in each of {call.heads} heads, run alone"
+    which = "all rows" if _in_blocks(n) == n else f"the first {_in_blocks(n):,} rows"
+    misses = chance(count, wrong=f"{which} has other bits than when run alone")
+    return worst, f"{looked}, bit for bit", misses
+
+
+def queries_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
+    """All queries permuted, in a second forward: the rows are permuted, bit for bit."""
+    if call.causal:
+        return _skipped("a causal row moved to another place sees other keys")
+    if not call.kernel.blocks:
+        return _skipped(ELSEWHERE)
+    n = call.tokens
+    if n < QUERIES:
+        return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
+    order = torch.randperm(_in_blocks(n), generator=generator(call, 12))
+    worst = _equal(call.run(x.query[:, order], x.key, x.value), output, order)
+    looked = "every row" if len(order) == n else f"all but the last {n - len(order)} rows"
+    return worst, f"{looked}, with permuted queries, bit for bit", ""
+
+
+def _in_blocks(n: int) -> int:
+    """The rows of whole blocks of queries."""
+    return n // QUERIES * QUERIES
+
+
+def _skipped(why: str) -> tuple[Worst, str, str]:
+    return Worst(0.0, 0.0, (), "skipped", why), "nothing", ""
+
+
+def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
+    """``again`` against the rows of the output at some places of every head."""
+    for k, piece in enumerate(torch.split(again, BLOCK, 1)):
+        at = places[k * BLOCK : k * BLOCK + BLOCK].to(output.device)
+        same = output[:, at]
+        if torch.equal(piece, same):
+            continue
+        error = (piece.double() - same.double()).abs().nan_to_num_(nan=math.inf)
+        head, row, column = (
+            int(i) for i in torch.unravel_index(error.argmax().cpu(), error.shape)
+        )
+        place = (head, int(at[row]), column)
+        largest = float(error.max())
+        if math.isinf(largest):
+            return Worst(largest, 0.0, place, "non-finite", "not a number there")
+        return Worst(largest, 0.0, place, "violated", DIFFERS)
+    return Worst(0.0, 0.0, (), "held")
+

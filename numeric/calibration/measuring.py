@@ -11,17 +11,36 @@ from typing import TypeVar
 
 import torch
 
-from .backend import backend_of
-from .constants import ATTENTION, FULL, SOFTMAX, WEIGHTS, constants_of
-from .depth import SEQUENTIAL, fitted
-from .functions import function_errors
-from .kernels import Kernel, kernel_record, summed_by, weight_of
-from .operations import WIDTHS, attention_sums, kernels_of, products, sums
-from .order import Summed, depth_of, digits_kept, leaves_of, softmax_depth
-from .record import Calibration, FunctionRecord, KernelRecord, OrderRecord
-from .units import bits_of, name_of, wide_of
-
-__all__ = ["calibrated", "dtypes_measured", "operand_unit", "order_record", "softmax_record"]
+from .functions import Kernel, function_errors, kernel_record, summed_by, weight_of
+from .order import (
+    WIDTHS,
+    Summed,
+    attention_sums,
+    depth_of,
+    digits_kept,
+    kernels_of,
+    leaves_of,
+    products,
+    softmax_depth,
+    sums,
+)
+from .record import (
+    ATTENTION,
+    FULL,
+    SEQUENTIAL,
+    SOFTMAX,
+    WEIGHTS,
+    Calibration,
+    FunctionRecord,
+    KernelRecord,
+    OrderRecord,
+    backend_of,
+    bits_of,
+    constants_of,
+    fitted,
+    name_of,
+    wide_of,
+)
 
 Tell = Callable[[str], None]
 Measured = TypeVar("Measured", FunctionRecord, OrderRecord | KernelRecord)

@@ -1,19 +1,190 @@
-"""The record of a calibration: what was measured, and the constants that follow from it."""
+"""The record of a calibration: what was measured, and the constants that follow from it.
+
+Two runs have the same backend if they have the same build of torch (``2.13.0+cpu`` and
+``2.13.0+cu129`` bring other libraries), the same kind and model of device, the same vector
+instructions, and the same variables in the environment that choose among kernels.  All must match:
+on one capability, say AVX-512, the libraries behind torch choose other kernels for another maker
+of processors, and other block lengths for another size of cache.  The number of threads is no part
+of it: orders are measured with one thread and with all, and more threads cut a sum into more parts.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+from collections.abc import Sequence
+from functools import cache
+from math import ceil, log2
+from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import AwareDatetime, Field
+import torch
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from .backend import Backend
-from .base import Record
-from .depth import Depth
+# The base of the records of a calibration: strict, frozen, nothing unknown, no NaN
 
-__all__ = [
-    "FORMAT", "Calibration", "Constants", "FunctionRecord", "KernelConstants", "KernelRecord",
-    "OrderRecord",
-]  # fmt: skip
+class Record(BaseModel):
+    """A part of a calibration as it is stored."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+# Small facts about dtypes, which need no profile
+
+def name_of(dtype: torch.dtype) -> str:
+    """``"float32"`` and its like."""
+    return str(dtype).removeprefix("torch.")
+
+
+def unit_of(dtype: torch.dtype) -> float:
+    """The unit roundoff."""
+    return torch.finfo(dtype).eps / 2
+
+
+def wide_of(dtype: torch.dtype) -> torch.dtype:
+    """What functions and sums of a dtype are to be computed in: at least float32."""
+    return torch.float32 if torch.finfo(dtype).bits == 16 else dtype
+
+
+def normal_of(dtype: torch.dtype) -> float:
+    """The least normal number."""
+    return torch.finfo(dtype).smallest_normal
+
+
+def least_of(dtype: torch.dtype) -> float:
+    """The least positive number."""
+    return torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+
+
+def bits_of(dtype: torch.dtype) -> int:
+    """The binary digits of the mantissa, the leading one among them."""
+    return 1 - round(log2(torch.finfo(dtype).eps))
+
+
+# How many roundings one term meets in a sum, as a function of the number of terms
+
+class Depth(Record):
+    """At most ``inner`` roundings inside a block, one for each of the blocks of ``outer`` terms.
+
+    A sum of k terms has k − 1 roundings at most in any order; ``outer`` = 1 promises no more.
+    """
+
+    inner: int
+    outer: int
+
+    def terms(self, k: int) -> int:
+        """min(k, inner + ⌈k/outer⌉ + 1).
+
+        >>> Depth(inner=256, outer=128).terms(65_536)
+        769
+        >>> SEQUENTIAL.terms(65_536)
+        65536
+        """
+        return min(k, self.inner + ceil(k / self.outer) + 1)
+
+    @property
+    def sequential(self) -> bool:
+        """Whether the roundings grow with the terms themselves."""
+        return self.outer <= 4
+
+    def dominates(self, lengths: Sequence[int], depths: Sequence[int]) -> bool:
+        """Whether no depth that was measured is above the model."""
+        return all(d <= self.terms(k) for k, d in zip(lengths, depths, strict=True))
+
+
+SEQUENTIAL = Depth(inner=0, outer=1)
+
+
+def fitted(lengths: Sequence[int], depths: Sequence[int]) -> Depth:
+    """The model over depths measured at growing lengths, with its margins.
+
+    Beyond the last length the depth is taken to grow no faster than between the last two:
+    1/``outer`` is that, rounded up to a power of two.  ``inner`` is what is left of the largest
+    depth, rounded up to a power of two: the leaves that were tried are not all.
+
+    >>> fitted((512, 4_096, 16_384), (511, 519, 543))
+    Depth(inner=512, outer=512)
+    >>> fitted((64, 512, 4_096), (63, 511, 4_095)).sequential
+    True
+    """
+    (*_, k, longest), (*_, d, deepest) = lengths, depths
+    slope = max(deepest - d, 0) / (longest - k)
+    outer = max(1, 2 ** int(log2(1 / slope))) if slope > 1 / longest else longest
+    left = [d - ceil(k / outer) for k, d in zip(lengths, depths, strict=True)]
+    return Depth(inner=2 ** ceil(log2(max(1, *left))), outer=outer)
+
+
+def widest(models: Sequence[Depth]) -> Depth:
+    """The model that is above all of these; above none if there are none."""
+    if not models:
+        return SEQUENTIAL
+    return Depth(inner=max(m.inner for m in models), outer=min(m.outer for m in models))
+
+
+# What constants of rounding depend on: the code that runs and the hardware it runs on
+
+FEATURES = ("avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
+SETTINGS = (
+    "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "DNNL_DEFAULT_FPMATH_MODE",
+    "DNNL_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+)  # fmt: skip
+
+
+class Backend(Record):
+    """A device with the build of torch that drives it."""
+
+    device: str
+    name: str
+    capability: str
+    torch: str
+    settings: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """A name for a file and for a line of a report."""
+        parts = [self.device, self.name, self.capability, "torch", self.torch, *self.settings]
+        return re.sub(r"[^A-Za-z0-9.+]+", "-", " ".join(parts)).strip("-").lower()
+
+
+def backend_of(device: torch.device) -> Backend:
+    """The backend of a device as this process is set up.
+
+    >>> backend_of(torch.device("cpu")).device
+    'cpu'
+    """
+    settings = tuple(f"{name}={os.environ[name]}" for name in SETTINGS if name in os.environ)
+    if device.type == "cuda":
+        name = torch.cuda.get_device_name(device)
+        capability = "sm {}.{}".format(*torch.cuda.get_device_capability(device))
+    elif device.type == "cpu":
+        name, features = _processor()
+        capability = " ".join((torch.backends.cpu.get_cpu_capability(), *features))
+    else:
+        name, capability = platform.processor() or platform.machine(), platform.release()
+    return Backend(
+        device=device.type, name=name, capability=capability, torch=torch.__version__,
+        settings=settings,
+    )  # fmt: skip
+
+
+@cache
+def _processor() -> tuple[str, tuple[str, ...]]:
+    """The model of the processor, and the matrix and low-precision instructions it has."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine(), ()
+    found = dict(re.findall(r"^([a-z _]+?)\s*: (.+)$", text, re.MULTILINE))
+    name = found.get("model name") or platform.machine()
+    kind = [f"{key} {found[key]}" for key in ("cpu family", "model") if key in found]
+    flags = found.get("flags", "").split()
+    return " ".join((name.strip(), *kind)), tuple(f for f in FEATURES if f in flags)
+
+
+# The record of a calibration: what was measured, and the constants that follow from it
 
 FORMAT: Final = 1
 """Goes up with every change of what is measured or how: older files are then measured again."""
@@ -121,3 +292,80 @@ class Calibration(Record):
     def label(self) -> str:
         """Its name in a record of evidence."""
         return f"{self.backend.label} of {self.created:%Y-%m-%d}"
+
+
+# The constants of rounding bounds that follow from what was measured
+
+SUM, SOFTMAX, PRODUCT, ATTENTION = "sum", "softmax", "product", "attention"
+"""With these words the operations of order records begin."""
+FULL, WEIGHTS = "full blocks", "the sum of weights"
+
+
+def constants_of(
+    dtype: torch.dtype, functions: Sequence[FunctionRecord], orders: Sequence[OrderRecord],
+    kernels: Sequence[KernelRecord], operand: float,
+) -> Constants:  # fmt: skip
+    """The constants in a dtype; functions and sums of 16-bit dtypes are those of float32 as well.
+
+    Of several measurements the worst counts.
+    """
+    names = {name_of(dtype), name_of(wide_of(dtype))}
+    own = [r for r in functions if r.dtype in names]
+    powers = [r.used for r in own if r.function.startswith("power") and r.dtype == name_of(dtype)]
+    attention = [r for r in kernels if r.dtype in names]
+    lost = [r.lost for r in own if r.dtype == name_of(dtype)]
+    lost += [r.lost for r in attention if r.dtype == name_of(dtype)]
+    products = [r for r in orders if r.operation.startswith(PRODUCT) and r.dtype == name_of(dtype)]
+    others = [r for r in orders if not r.operation.startswith(PRODUCT) and r.dtype in names]
+    narrow = _narrow(products)
+    return Constants(
+        dtype=name_of(dtype),
+        function_error=max(r.used for r in own if not r.function.startswith("power")),
+        power_error=max(powers),
+        accumulate=max(unit_of(wide_of(dtype)), *(r.unit for r in others)),
+        product=max(unit_of(wide_of(dtype)), *(r.unit for r in products)),
+        operand=operand,
+        least=max(least_of(dtype), *lost),
+        sums=_of(others, SUM),
+        softmax=_of(others, SOFTMAX),
+        products=SEQUENTIAL if narrow is None else widest(
+            [r.model for r in products if (r.width or 0) >= narrow]
+        ),
+        narrow=narrow,
+        kernels=tuple(
+            _kernel(r, max(other.used for other in attention if other.kernel == r.kernel), others)
+            for r in attention if r.dtype == name_of(dtype)
+        ),
+    )  # fmt: skip
+
+
+def _kernel(
+    record: KernelRecord, exponential_error: float, orders: Sequence[OrderRecord]
+) -> KernelConstants:
+    """Of a kernel in a 16-bit dtype, the exponential is that of float32 as well."""
+    own = [r for r in orders if r.operation.startswith(f"{ATTENTION} {record.kernel},")]
+    own = [r for r in own if r.dtype == record.dtype or WEIGHTS in r.operation]
+    full = [r.model for r in own if FULL in r.operation or WEIGHTS in r.operation]
+    return KernelConstants(
+        kernel=record.kernel, exponential_error=exponential_error,
+        any_queries=widest([r.model for r in own]) if own else SEQUENTIAL,
+        full_blocks=widest(full) if any(FULL in r.operation for r in own) else SEQUENTIAL,
+        scores_stored=record.scores_stored, weights_stored=record.weights_stored,
+    )  # fmt: skip
+
+
+def _of(orders: Sequence[OrderRecord], operation: str) -> Depth:
+    """The worst order among those of an operation; one that was not measured promises nothing."""
+    models = [r.model for r in orders if r.operation.startswith(operation)]
+    return widest(models) if models else SEQUENTIAL
+
+
+def _narrow(products: Sequence[OrderRecord]) -> int | None:
+    """The least width from which on every product measured sums in blocks."""
+    widths = sorted({r.width for r in products if r.width is not None}, reverse=True)
+    found = None
+    for width in widths:
+        if any(r.model.sequential for r in products if r.width == width):
+            break
+        found = width
+    return found

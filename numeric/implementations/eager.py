@@ -15,8 +15,6 @@ from ..attention_bound import softmax_bound
 from ..walk import Replacement, never
 from . import Implementation
 
-__all__ = ["SOFTMAX", "SOFTMAX_BOUND", "implementations"]
-
 
 def _softmax(scores: Tensor) -> Tensor:
     return torch.softmax(scores, dim=-1)

@@ -17,8 +17,6 @@ from ..rounded import Rounded
 from ..walk import Replacement, never
 from . import DoesNotFit, Implementation
 
-__all__ = ["implementations"]
-
 TABLE = unit_roundoff(torch.float32)
 ROW_AXIS = (-2, -1, None)
 

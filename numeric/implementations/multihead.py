@@ -13,8 +13,6 @@ from ..walk import Lengths, Replacement, never
 from . import DoesNotFit, Implementation
 from .scaled_dot_product import HELD_PAIRS, ROW_AXIS, WALKED_PAIRS, leading, pairs
 
-__all__ = ["implementations"]
-
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
     """One, on every device."""

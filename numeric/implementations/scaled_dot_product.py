@@ -18,11 +18,6 @@ from ..attention_bound import AttentionBound
 from ..walk import Lengths, Replacement, never
 from . import DoesNotFit, Implementation
 
-__all__ = [
-    "HELD_PAIRS", "ROW_AXIS", "WALKED_PAIRS", "Backend", "as_mask", "backends", "four_axes",
-    "implementations", "pairs", "whole_rows", "with_backend",
-]  # fmt: skip
-
 ROW_AXIS = {
     "attention": (-2, None, None),
     "masked_attention": (-2, None, None, -2),

@@ -1,10 +1,20 @@
-"""All policies on one measurement, head by head."""
+"""All policies on one measurement, head by head.
+
+On a CPU the output of fused attention for one query is the same whatever the other queries are, and
+in whatever order they come (measured for all dtypes: ``torch.equal``).  So the sides of a claim
+that differ only by the order of the queries are equal bit for bit, and so are rows computed alone
+and in the whole.
+Permuted keys are added in another order and are not.  The last queries of a block that is cut
+short may be taken another way (measured: 1, 2 or 3 over in float32, any number that is no
+multiple of 4 in float64), so only whole blocks are held to it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,29 +23,140 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim
 from attnproof.symbolic.terms import Term
 
-from ..compare import SIDES, Comparison, of_definition, wide, worse, worst
+from ..compare import (
+    REFERENCE_SHARE,
+    SIDES,
+    Comparison,
+    of_definition,
+    place_in,
+    unusable,
+    wide,
+    worse,
+    worst,
+)
 from ..implementations import Implementation
+from ..implementations.scaled_dot_product import ROW_AXIS
 from ..measurement import HEADS, Judged, place_of
-from ..profile import Profile
+from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..walk import Where
-from .bitwise import (
-    Compared,
-    answers_each_alone,
-    none_is_alone,
-    queries_moved,
-    reads_as_given,
-)
-from .bitwise import judged as bits
-from .directions import seen
-from .probabilistic import chance, probable
-from .residual import Generic, Seen, Strongest, spoken
+from .residual import Generic, Seen, Strongest, seen, spoken
+from .spread import LAMBDA, likely
 
 if TYPE_CHECKING:
     from ..task import Task
 
-__all__ = ["Judging", "not_independent"]
 
+# The comparison with the radius that independent rounding errors exceed hardly ever
+
+def probable(
+    computed: Sequence[Tensor], bounds: Sequence[Rounded], *, equal: bool
+) -> Comparison | None:
+    """Each side against the exact value of its term and, of an equation, against the other.
+
+    None where a side is not a number, which the deterministic policy tells.
+    """
+    sides = wide(*computed)
+    if unusable(sides, bounds) is not None:
+        return None
+    radii = [likely(bound) for bound in bounds]
+    found: Comparison | None = None
+    for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
+        one = worst(side, bound.value, radius * (1 + REFERENCE_SHARE))
+        told = f"the {name} side is off its definition in float64 by more than its errors spread"
+        status = "violated" if one[0] > one[1] else "held"
+        new = Comparison(*one, status, told if status == "violated" else "")
+        found = new if found is None else worse(found, new)
+    if equal:
+        one = worst(sides[0], sides[1], radii[0] + radii[1])
+        status = "violated" if one[0] > one[1] else "held"
+        told = "the sides differ by more than their errors spread" if status == "violated" else ""
+        new = Comparison(*one, status, told)
+        found = new if found is None else worse(found, new)
+    return found
+
+
+def chance(entries: int) -> float:
+    """The probability that some of so many entries exceeds it, errors being independent.
+
+    >>> f"{chance(4096):.0e}"
+    '2e-07'
+    """
+    return min(1.0, 2 * entries * math.exp(-LAMBDA * LAMBDA / 2))
+
+
+# Where not a bit may differ: fused attention on a CPU answers every query by itself
+
+Compared = tuple[str, Tensor, Tensor, Where]
+
+
+def answers_each_alone(implementation: Implementation, device: torch.device) -> bool:
+    """Whether it is a kernel whose rows do not know of each other: the fused one of a CPU."""
+    name = implementation.name.startswith("scaled_dot_product_attention")
+    return device.type == "cpu" and implementation.fused and name
+
+
+def none_is_alone(queries: int, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether every block of queries is whole; a single one may be short, but in float64."""
+    single = dtype != torch.float64 and queries < FULL_BLOCK
+    return queries > 0 and (single or queries % FULL_BLOCK == 0)
+
+
+def reads_as_given(side: Term) -> bool:
+    """Whether a side is one call, whose queries are given and not computed.
+
+    Products of matrices and functions may round a row otherwise among other rows.
+    """
+    found = _by_query(side)
+    return found is not None and all(
+        part[0].op == "var"
+        for part, axis in zip(found[1:], ROW_AXIS[found[0]], strict=True)
+        if axis is not None
+    )
+
+
+def queries_moved(claim: Claim) -> bool:
+    """Whether call(Q[τ], K, V, ..) = call(Q, K, V, ..)[τ], or the other way round."""
+    if claim.relation != "=" or claim.right is None:
+        return False
+    left, right = _by_query(claim.left), _by_query(claim.right)
+    return left is not None and left == right and reads_as_given(claim.left)
+
+
+def _by_query(side: Term) -> tuple[Any, ...] | None:
+    """A call with the gathers of its rows told of each argument that has them."""
+    t, outer = side, list[Term]()
+    while t.op == "gather" and t.data == t.ndim - 2:
+        outer.append(t.args[1])
+        t = t.args[0]
+    if t.op != "named" or t.data[0] not in ROW_AXIS:
+        return None
+    name = str(t.data[0])
+    parts: list[Any] = [name]
+    for arg, axis in zip(t.args[1:], ROW_AXIS[name], strict=True):
+        x, maps = arg, list[Term]()
+        while axis is not None and x.op == "gather" and x.data == x.ndim + axis:
+            maps.append(x.args[1])
+            x = x.args[0]
+        parts.append((x, (*outer, *maps) if axis is not None else ()))
+    return tuple(parts)
+
+
+def judged_bits(found: list[Compared], why: str) -> Judged:
+    """Every pair of tensors, equal or not; without any, why not."""
+    if not found:
+        return Judged("bitwise", "skipped", 0.0, why)
+    for what, one, other, where in found:
+        if not torch.equal(one, other):
+            far = (one.double() - other.double()).abs().nan_to_num()
+            place = place_of(place_in(far, int(far.argmax())), where)
+            told = f"{what}: {int((one != other).sum())} entries differ, most at {place}"
+            return Judged("bitwise", "violated", float("inf"), told)
+    told = " and ".join(dict.fromkeys(what for what, *_ in found))
+    return Judged("bitwise", "held", 0.0, f"{told}: equal bit for bit")
+
+
+# All policies on one measurement, head by head
 
 def not_independent(task: Task, dtype: torch.dtype) -> str | None:
     """Why errors cannot be taken as independent, or told from those of the reference; or None."""
@@ -177,4 +298,5 @@ class Judging:
         why = "the same code for the same queries is not promised to round alike"
         if self.alone:
             why = "no rows were computed both ways"
-        return bits(self.bits, why)
+        return judged_bits(self.bits, why)
+

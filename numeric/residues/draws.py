@@ -17,14 +17,11 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.scalars import length_value
 
 from ..walk import TooLarge
-from .arithmetic import FieldArithmetic
-from .circle import Points, random_points
-from .residue import Degree, NoResidue, Residue, common
+from .residue import Degree, FieldArithmetic, NoResidue, Residue, common
+from .towers import Points, random_points
 
 if TYPE_CHECKING:
     from .hypotheses import Hypotheses
-
-__all__ = ["Draws"]
 
 NUMBERS = ("real", "positive", "nonnegative", "angle", "frequency")
 LARGEST_NATURAL = 12  # also a number of layers

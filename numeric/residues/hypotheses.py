@@ -14,24 +14,288 @@ without it holds with it.  Only nothing that contradicts the claim is then belie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from attnproof.symbolic.claim import Claim, Law
-from attnproof.symbolic.statement import Statement
+import torch
+from torch import Tensor
 
-from ..hypotheses_hold import Unsatisfiable, index_values
+from attnproof.symbolic.claim import Claim, Law
+from attnproof.symbolic.derive import Contraction, contraction
+from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term
+
+from ..hypotheses import Unsatisfiable, index_values, spot_of
 from ..walk import TooLarge
-from .hypothesis import NO_ORDER, NUMBERS, Hypothesis
-from .obeying import Obeying
-from .residue import NoResidue
+from .angles import depth_of
+from .hypothesis import NO_ORDER, Hypothesis
+from .residue import Degree, NoResidue, Residue
+from .roots import inverse, linear, real_roots, square_roots
 
 if TYPE_CHECKING:
     from .reading import ResidueReading
 
-__all__ = ["Hypotheses"]
 
+# Numbers of one field that obey equations: formed from others, or solutions
+
+DRAWN = ("real", *SIGNED)
+UNKNOWNS = 256  # of a system of linear equations
+SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and looked at
+TRIES = 40  # of rows for which a quadratic equation has no root
+
+
+class Obeying:
+    """Values at one level of a tower.
+
+    ``solved`` says that some are solutions of equations, ``too_large`` that smaller systems of
+    equations would have been solved.  ``unsure`` tells what real numbers have and these need not:
+    a sign of what was changed, and a real root.
+    """
+
+    def __init__(self, read: ResidueReading, givens: Mapping[str, Given]) -> None:
+        self.read, self.givens = read, givens
+        self.solved = self.too_large = False
+        self.unsure: dict[str, str] = {}
+
+    def broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
+        """Why a hypothesis is not obeyed by these values, or nothing."""
+        try:
+            for at in self.places(h):
+                left, right = self.sides(h, {**values, **at})
+                marks = [side.undefined for side in (left, right)]
+                if any(mark is not None and bool(mark.any()) for mark in marks):
+                    return "a denominator is 0"
+                if left.hidden is not None or right.hidden is not None:
+                    return "−inf has no meaning in a field"
+                same = bool((left.value == right.value).all())
+                if same is not (h.claim.relation == "="):
+                    return "no values were found that obey it"
+        except (NoResidue, TypeError, Unsatisfiable, TooLarge) as error:
+            return str(error)
+        return ""
+
+    def places(
+        self, h: Hypothesis, *, solving: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """The values of a law's own variables: of real ones, random; of indices, all."""
+        variables = h.claim.variables
+        if variables and any(depth_of(side) for side in h.sides):
+            raise NoResidue("a law about exponentials is not looked at")
+        if all(given.kind == "index" for _, given in variables):
+            return iter(index_values(Law(h.claim), self.read.sizes))
+        strange = [name for name, given in variables if given.kind not in DRAWN]
+        if strange:
+            raise NoResidue(f"it speaks of all {strange[0]}")
+        drawn = self.read.draws.numbers
+        return (
+            {name: drawn(self.read.arithmetic, f"{name} of a law {k} {solving}", given)
+             for name, given in variables}
+            for k in range(SOLVED if solving else LOOKED)
+        )  # fmt: skip
+
+    def sides(
+        self, h: Hypothesis, values: Mapping[str, Any]
+    ) -> tuple[Residue, Residue]:
+        at = self.read.at(values)
+        left = at.arithmetic.of(_number(at(h.claim.left)))
+        if h.claim.right is None:
+            return left, at.arithmetic.of(0)
+        return left, at.arithmetic.of(_number(at(h.claim.right)))
+
+    def form(self, h: Hypothesis, values: dict[str, Any]) -> None:
+        """What one equation says of a product, or of a row."""
+        if h.claim.variables:
+            return
+        left, right = h.sides
+        form = contraction(left, right)
+        if form is not None and form.first.data[1] in DRAWN:
+            self._product(form, values)
+            return
+        for target, source in ((left, right), (right, left)):
+            name, spot = spot_of(target)
+            if not spot or not isinstance(values.get(name), Residue):
+                continue
+            if self.givens[name].kind == "orthogonal":  # it would not be any more
+                continue
+            try:
+                value = self.read.at(values).arithmetic.of(_number(self.read.at(values)(source)))
+                values[name] = _written(values[name], value, spot, self.read.at(values))
+            except (NoResidue, TypeError):
+                continue
+            self._changed(name)
+            return
+
+    def _changed(self, name: str) -> None:
+        """A given has another value, of which no sign is known."""
+        kind = self.givens[name].kind
+        if kind in SIGNED:
+            self.unsure[f"{name} is {kind}"] = NO_ORDER
+
+    def _product(self, form: Contraction, values: dict[str, Any]) -> None:
+        """A matrix with orthonormal columns or rows; a matrix and its inverse."""
+        name = str(form.first.data[0])
+        rows, columns = values[name].shape
+        arithmetic = self.read.arithmetic
+        if form.kind == "inverse":
+            found = inverse(arithmetic, values[name].value) if rows == columns else None
+            if found is not None:
+                degree = Degree(rows - 1, rows)  # minors over the determinant
+                other = str(form.second.data[0])
+                values[other] = Residue(arithmetic, found, degree=degree)
+                self._changed(other)
+            return
+        long, few = (rows, columns) if form.kind == "columns" else (columns, rows)
+        if long < few:
+            return
+        frame = self.read.draws.frame(arithmetic, name, long, few)
+        values[name] = frame if form.kind == "columns" else frame.moved(lambda x: x.mT.contiguous())
+        self._changed(name)
+
+    # equations that nothing stands alone in
+
+    def solve(
+        self, broken: list[Hypothesis], equations: list[Hypothesis], values: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """One given is changed until all equations that speak of it hold, if one will do."""
+        spoken = sorted(frozenset[str]().union(*(h.names for h in broken)))
+        spoken = [k for k in spoken if self.givens[k].kind in DRAWN]
+        for way in (self._linear, self._quadratic):
+            for name in sorted(spoken, key=lambda k: (-len(values[k].shape), k)):
+                system = [h for h in equations if name in h.names]
+                try:
+                    changed = way(name, system, values)
+                except TooLarge:
+                    self.too_large = True
+                    continue
+                except (NoResidue, TypeError):
+                    continue
+                if changed is None:
+                    continue
+                tried = {**values, name: changed}
+                if not any(self.broken(h, tried) for h in system):
+                    values[name], self.solved = changed, True
+                    self._changed(name)
+                    if way == self._quadratic and not self._real(name, system[0], equations):
+                        self.unsure[str(system[0])] = "its roots in a field need not be real"
+                    if not any(self.broken(h, values) for h in broken):
+                        return
+
+    def _real(self, name: str, h: Hypothesis, equations: list[Hypothesis]) -> bool:
+        """Whether a quadratic equation is known to have real roots where all others hold."""
+        if any(h.names & other.names for other in equations if other is not h):
+            return False
+        return real_roots(h, name, self.givens, self.read.sizes, self.read.draws.whole)
+
+    def _gaps(
+        self, system: list[Hypothesis], values: Mapping[str, Any]
+    ) -> Tensor:
+        gaps = []
+        for h in system:
+            for at in self.places(h, solving=True):
+                left, right = self.sides(h, {**values, **at})
+                gap = left + right * -1
+                if gap.undefined is not None and bool(gap.undefined.any()):
+                    raise NoResidue("a denominator is 0")
+                gaps.append(gap.value.reshape(-1))
+        return torch.cat(gaps)
+
+    def _linear(
+        self, name: str, system: list[Hypothesis], values: Mapping[str, Any]
+    ) -> Residue | None:
+        """A random solution of equations that are linear in one given."""
+        arithmetic, shape = self.read.arithmetic, values[name].shape
+        width = max(1, values[name].value.numel())
+        if width > UNKNOWNS:
+            raise TooLarge(f"{width} numbers that obey equations are looked for at small sizes")
+
+        def gaps(x: Tensor) -> Tensor:
+            one = Residue(arithmetic, x.reshape(shape))
+            return self._gaps(system, {**values, name: one})
+
+        probe = values[name].value.reshape(-1)
+        units = torch.eye(width, dtype=probe.dtype, device=probe.device)
+        constant = gaps(torch.zeros_like(probe))
+        matrix = torch.stack([arithmetic.reduced(gaps(unit) - constant) for unit in units], 1)
+        predicted, bound = arithmetic.product(matrix, probe)
+        told = arithmetic.reduced(arithmetic.reduced(predicted, bound) + constant)
+        if not bool((told == gaps(probe)).all()):
+            return None
+        found = linear(arithmetic, matrix, arithmetic.reduced(-constant))
+        if found is None or (not found.kernel.shape[1] and not bool(found.one.any())):
+            return None
+        free = found.kernel.shape[1:]
+        weights = self.read.draws.numbers(arithmetic, f"{name} solved", None, free)
+        more, bound = arithmetic.product(found.kernel, weights.value)
+        solution = arithmetic.reduced(found.one + arithmetic.reduced(more, bound))
+        return Residue(arithmetic, solution.reshape(shape))
+
+    def _quadratic(
+        self, name: str, system: list[Hypothesis], values: Mapping[str, Any]
+    ) -> Residue | None:
+        """The first number of every row, from one quadratic equation for each row."""
+        if len(system) != 1 or system[0].claim.variables:
+            return None
+        arithmetic, old = self.read.arithmetic, values[name]
+        left, _ = self.sides(system[0], values)
+        rows = tuple(n for n in left.shape if n > 1)
+        if old.shape[: len(rows)] != rows:
+            return None
+        place = (..., *(0,) * (old.ndim - len(rows)))
+
+        def gaps(x: Tensor) -> Tensor:
+            one = Residue(arithmetic, x)
+            return self._gaps(system, {**values, name: one}).reshape(rows)
+
+        def at(x: Tensor, first: Any) -> Tensor:
+            new = x.clone()
+            new[place] = first
+            return new
+
+        value, half = old.value.clone(), pow(2, -1, arithmetic.prime)
+        for k in range(TRIES):
+            zero, one, two = (gaps(at(value, float(t))) for t in range(3))
+            square = arithmetic.reduced(arithmetic.reduced(two - 2 * one + zero) * half)
+            slope = arithmetic.reduced(one - zero - square)
+            if not bool((arithmetic.reduced(9 * square + 3 * slope + zero)
+                         == gaps(at(value, 3.0))).all()):  # fmt: skip
+                return None
+            told = arithmetic.reduced(slope * slope) - arithmetic.reduced(4 * square * zero)
+            root, there = square_roots(arithmetic, arithmetic.reduced(told))
+            there &= square != 0
+            twice = arithmetic.reduced(2 * torch.where(there, square, 1.0))
+            first = arithmetic.reduced((root - slope) * arithmetic.inverted(twice))
+            if bool(there.all()):
+                return Residue(arithmetic, at(value, first))
+            other = self.read.draws.numbers(arithmetic, f"{name} again {k}", None, old.shape).value
+            wide = there.reshape(rows + (1,) * (old.ndim - len(rows)))
+            value = torch.where(wide, value, other)
+        return None
+
+
+def _number(value: Any) -> Any:
+    return value.to(torch.int64) if isinstance(value, Tensor) and value.dtype == torch.bool else (
+        value
+    )  # fmt: skip
+
+
+def _written(
+    into: Residue, value: Residue, spot: list[tuple[int, Term]], read: ResidueReading
+) -> Residue:
+    """A given, with a value in the place of a row of it."""
+    new = into.value.clone()
+    view = new
+    for axis, at in reversed(spot):
+        view = view.select(axis, read.integer(at))
+    view.copy_(value.value)
+    undefined = value.undefined
+    if undefined is not None and bool(undefined.any()):
+        raise NoResidue("a denominator is 0")
+    return Residue(into.arithmetic, new, degree=into.degree.either(value.degree))
+
+
+# Values in a field that obey the hypotheses of a statement, from values that need not
 
 @dataclass
 class Hypotheses:
@@ -135,3 +399,4 @@ class Hypotheses:
         if why:
             self.unmet[str(h)] = why
         return bool(why)
+

@@ -9,15 +9,12 @@ from typing import Any
 import torch
 
 from attnproof.symbolic.claim import Claim, Law
+from attnproof.symbolic.givens import NUMBERS, SIGNED
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder, substitute
 
-from .whole import Whole, whole
+from .angles import Whole, whole
 
-__all__ = ["NO_ORDER", "NUMBERS", "SIGNED", "Hypothesis", "replaced"]
-
-NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
-SIGNED = ("positive", "nonnegative")
 NO_ORDER = "a field has no order"
 
 

@@ -1,11 +1,14 @@
-"""The sizes of an exact check, and the rows that it looks at."""
+"""The sizes of an exact check, the rows that it looks at, and how much work they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 import torch
 
+from attnproof.symbolic.evaluate import Source, sources
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
@@ -15,9 +18,99 @@ from ..walk import Rows, Where
 from .residue import NoResidue
 from .roots import has_root
 from .towers import Tower
-from .work import BUDGET, work
 
-__all__ = ["ROWS", "lengths_at", "rows_at", "steps_apart", "with_roots"]
+# How much work some rows of a term are: entries that are computed, and products of matrices
+
+BUDGET = 1 << 22
+"""The entries of one side; some 10 ns each on one core."""
+MULTIPLIED = 256
+"""The multiplications of a product of matrices that take as long as one entry."""
+
+TURNED, RAISED, REFLECTED = 32, 16, 64
+"""What a multiple of an angle, an unknown function and a reflected matrix cost in entries."""
+DEPTH = 12
+"""What a natural number or an index counts for, as a depth."""
+
+Wanted = tuple[int | None, ...]
+"""How many places of every axis are wanted; None is all."""
+
+
+def work(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
+    """The entries that are computed for these places, each once, as the walk pushes them down."""
+    return _Work(dict(sizes)).of(term, wanted)
+
+
+class _Work:
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self.sizes = sizes
+        self.seen: set[tuple[Term, Wanted]] = set()
+
+    def length(self, n: Term) -> int:
+        if any(part.op == "entry" for part in postorder(n)):  # a depth that is read off an array
+            return DEPTH
+        if n.loose:
+            return 1
+        try:
+            return length_value(n, self.sizes)
+        except (KeyError, TypeError):  # a depth that is computed from whole numbers
+            return DEPTH
+
+    def count(self, term: Term, wanted: Wanted) -> int:
+        return prod(
+            self.length(n) if k is None else min(k, self.length(n))
+            for n, k in zip(term.shape, wanted, strict=True)
+        )
+
+    def of(self, t: Term, wanted: Wanted) -> int:
+        if (t, wanted) in self.seen:
+            return 0
+        self.seen.add((t, wanted))
+        if t.op in ("var", "index", "num", "size"):
+            drawn = t.op == "var" and t.data[1] == "orthogonal"
+            return prod(self.length(n) for n in t.shape) * (REFLECTED if drawn else 1)
+        own = self.count(t, wanted)
+        if t.op in ("cos", "sin"):
+            own *= TURNED
+        if t.op == "matmul":
+            own += own * self.length(t.args[0].shape[-1]) // MULTIPLIED
+        if t.op in ("named", "broadcast", "permute", "new axis"):
+            own = 0
+        if t.op in ("tabulate", "iterate"):
+            return own + self._repeated(t, wanted)
+        if t.op == "call":
+            read = sum(self._core(arg, t.data[1]) for arg in t.args)
+            made = prod(self.length(n) for n in t.shape[t.data[1] :])
+            own = own * RAISED + read * made + own * read // MULTIPLIED
+        return own + sum(self.of(arg, at) for arg, at in self._inner(t, wanted))
+
+    def _core(self, arg: Term, batch: int) -> int:
+        return prod(self.length(n) for n in arg.shape[batch:])
+
+    def _repeated(self, t: Term, wanted: Wanted) -> int:
+        """What is computed row by row or layer by layer."""
+        body = t.args[-1]
+        if t.op == "iterate":
+            start = self.of(t.args[1], (None,) * t.ndim)
+            return start + self.length(t.args[0]) * self.of(body, (None,) * body.ndim)
+        rows = self.length(t.shape[0]) if wanted[0] is None else wanted[0]
+        return rows * self.of(body, wanted[1:])
+
+    def _inner(self, t: Term, wanted: Wanted) -> list[tuple[Term, Wanted]]:
+        """The arguments, and what of them is wanted."""
+
+        def asked(arg: Term, source: Source) -> int | None:
+            if source == "one":
+                return None if arg.op == "var" else 1  # a variable is there as a whole
+            axis = source[0] if isinstance(source, tuple) else source
+            return wanted[axis] if isinstance(axis, int) else None
+
+        return [
+            (arg, tuple(asked(arg, source) for source in places))
+            for arg, places in zip(t.args, sources(t), strict=True) if places is not None
+        ]  # fmt: skip
+
+
+# The sizes of an exact check, and the rows that it looks at
 
 ROWS = 64
 STEPS = 64  # of a stack
@@ -102,3 +195,4 @@ def rows_at(side: Term, sizes: dict[str, int], count: int, seed: int) -> Where:
             where[axis] = Rows(torch.cat((torch.tensor([0, length - 1]), inner)).sort().values)
             break
     return tuple(where)
+

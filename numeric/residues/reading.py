@@ -15,19 +15,14 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term
 
-from ..elementwise import combine
-from ..integers import Integers
 from ..reading import RowReading
+from ..torch_reading import Integers
 from ..walk import Where
-from .angles import AngleReading
-from .arithmetic import FieldArithmetic
+from .angles import AngleReading, Whole, is_whole, positions_in, whole
 from .draws import Draws
-from .residue import Degree, NoResidue, Residue
+from .residue import Degree, FieldArithmetic, NoResidue, Residue
 from .roots import roots
 from .towers import Tower, power
-from .whole import Whole, is_whole, positions_in, whole
-
-__all__ = ["ResidueReading"]
 
 ENTRIES = 1 << 21  # small pieces: large ones leave the cache, tiny ones repeat the work of products
 COMPARED = ("equal", "less", "less_equal")
@@ -159,8 +154,8 @@ class ResidueReading(RowReading):
         if t.op in WHY_NOT:
             raise NoResidue(f"{WHY_NOT[t.op]} of numbers that need not be whole")
         operands = [self._field(self._operand(arg, where)) for arg in t.args]
-        result = combine(t.op, operands, t.data, self.xp, self.truth)
-        return self._repeated(result, self.counts(t, where)) if result.ndim < t.ndim else result
+        result = self.elementwise(t.op, t.data, *operands)
+        return self.repeated(result, self.counts(t, where)) if result.ndim < t.ndim else result
 
     def rows_isin(self, t: Term, where: Where) -> Any:
         """Whole numbers alone are looked for in a list of indices."""
@@ -179,7 +174,7 @@ class ResidueReading(RowReading):
         exact = self.integers().rows_elementwise(t, where)
         if isinstance(exact, Tensor) and exact.dtype == torch.bool:
             return exact.expand(self.counts(t, where))
-        return self._repeated(self.arithmetic.of(exact), self.counts(t, where))
+        return self.repeated(self.arithmetic.of(exact), self.counts(t, where))
 
     def _exp(self, t: Term, where: Where) -> Residue:
         """w^x; at −inf it is 0."""

@@ -1,4 +1,4 @@
-"""Towers of primes: fields between which an exponential maps.
+"""Towers of primes, between which an exponential maps, and angles as points of a circle.
 
 The exponential takes sums to products.  From Z_q to Z_p that is x ↦ w^x for an element w of order
 q, so q must divide p − 1.  A term with exponentials inside exponentials needs a tower of primes
@@ -8,18 +8,160 @@ an exponential is read one level lower.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import count
+from math import isqrt
+from random import Random
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .arithmetic import FieldArithmetic
-from .residue import ONCE, Residue
+from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
 
-__all__ = ["TOP", "NoTower", "Tower", "is_prime", "power", "powers", "tower"]
+# Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
+@dataclass(frozen=True, eq=False)
+class Points:
+    """An array of angles, each known by its cosine and sine."""
+
+    cos: Residue
+    sin: Residue
+
+    @property
+    def arithmetic(self) -> FieldArithmetic:
+        """The field."""
+        return self.cos.arithmetic
+
+    def moved(self, how: Callable[[Tensor], Tensor]) -> Points:
+        """The same angles in other places."""
+        return Points(self.cos.moved(how), self.sin.moved(how))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.cos.ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axis lengths."""
+        return self.cos.shape
+
+    def __getitem__(self, key: Any) -> Points:
+        return self.moved(lambda x: x[key])
+
+    def plus(self, other: Points) -> Points:
+        """The sums of angles."""
+        minus = self.arithmetic.of(-1)
+        return Points(
+            self.cos * other.cos + self.sin * other.sin * minus,
+            self.sin * other.cos + self.cos * other.sin,
+        ).known(self.cos.degree.above + other.cos.degree.above)
+
+    def times(self, count: Any) -> Points:
+        """Whole multiples of angles, by doubling."""
+        order = self.arithmetic.prime + 1
+        left = torch.remainder(torch.as_tensor(count, dtype=torch.int64), order)
+        left = left.to(self.arithmetic.device)
+        shape = common(tuple(left.shape), self.shape)
+        left = left.expand(shape)
+        # k times a point of degree d has degree k d, as has its opposite
+        most = int(torch.minimum(left, order - left).max()) if left.numel() else 0
+        one, zero = self.arithmetic.of(1), self.arithmetic.of(0)
+        result = Points(*(x.moved(lambda v: v.expand(shape)) for x in (one, zero)))
+        power = self
+        while bool((left > 0).any()):
+            odd = (left % 2).bool()
+            turned = result.plus(power)
+            where = self.arithmetic.where
+            result = Points(where(odd, turned.cos, result.cos), where(odd, turned.sin, result.sin))
+            left = left // 2
+            power = power.plus(power)
+        return result.known(most * self.cos.degree.above)
+
+    def known(self, degree: int) -> Points:
+        """The same points, of a known degree.
+
+        A sum of cosines and sines of at most k θ has at most 2k zeros on the circle, as a
+        polynomial of degree 2k would; the denominator (1 + t²)^k has none.
+        """
+        return Points(*(
+            Residue(x.arithmetic, x.value, x.undefined, x.hidden, Degree(degree, 0))
+            for x in (self.cos, self.sin)
+        ))  # fmt: skip
+
+
+def order_of(point: tuple[int, int], prime: int) -> int:
+    """How often a point is added until it comes back to angle 0."""
+    order = prime + 1
+    for factor in prime_factors(order):
+        while order % factor == 0 and _power(point, order // factor, prime) == (1, 0):
+            order //= factor
+    return order
+
+
+def prime_factors(n: int) -> list[int]:
+    """The primes that divide n, each once."""
+    found, k = [], 2
+    while k * k <= n:
+        if n % k == 0:
+            found.append(k)
+            while n % k == 0:
+                n //= k
+        k += 1
+    return [*found, n] if n > 1 else found
+
+
+def _power(point: tuple[int, int], count: int, prime: int) -> tuple[int, int]:
+    (c, s), (a, b) = (1, 0), point
+    while count:
+        if count & 1:
+            c, s = (c * a - s * b) % prime, (s * a + c * b) % prime
+        a, b, count = (a * a - b * b) % prime, 2 * a * b % prime, count >> 1
+    return c, s
+
+
+def random_points(
+    arithmetic: FieldArithmetic, shape: Sequence[int], random: Random, above: int
+) -> Points:
+    """Random angles, none of which comes back to 0 within ``above`` steps."""
+    prime = arithmetic.prime
+    cos: list[int] = []
+    sin: list[int] = []
+    if prime + 1 <= above:
+        raise NoResidue(f"angles that do not come back within {above} steps modulo {prime}")
+    count = 1
+    for n in shape:
+        count *= n
+    while len(cos) < count:
+        t = random.randrange(1, prime)
+        scale = pow(1 + t * t, -1, prime)  # 1 + t² is not 0, as the prime is 3 modulo 4
+        point = ((1 - t * t) * scale % prime, 2 * t * scale % prime)
+        if order_of(point, prime) > above:
+            cos.append(point[0])
+            sin.append(point[1])
+    arrays = [torch.tensor(part, dtype=torch.int64).reshape(tuple(shape)) for part in (cos, sin)]
+    return Points(*(arithmetic.of(array) for array in arrays)).known(2)
+
+
+def choices(prime: int, above: int) -> int:
+    """How many points :func:`random_points` draws from: those of an order that is large."""
+    order = prime + 1
+    small = [e for e in range(1, isqrt(order) + 1) if order % e == 0]
+    divisors = {*small, *(order // e for e in small)}
+    return sum(_coprime(e) for e in divisors if e > above)
+
+
+def _coprime(n: int) -> int:
+    """How many numbers below n have no factor in common with it."""
+    for factor in prime_factors(n):
+        n -= n // factor
+    return n
+
+
+# Towers of primes: fields between which an exponential maps
 
 TOP = 1 << 22  # products of two residues stay far below 2^53, sums of 2,000 of them as well
 
@@ -116,3 +258,4 @@ def power(x: Residue, base: int, prime: int) -> Tensor:
     table = powers(base, order, prime, str(entries.device))
     room = arithmetic.scratch(torch.float32, places.shape)
     return found.copy_(torch.index_select(table, 0, places, out=room).view(found.shape))
+

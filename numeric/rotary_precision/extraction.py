@@ -15,9 +15,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["LAYOUTS", "Turn", "Turned", "by_table", "frequencies_of", "pairs_in",
-           "places", "turned_units", "wrapped"]  # fmt: skip
-
 Turn = Callable[[Tensor, Tensor], Tensor]
 LAYOUTS = ("interleaved", "half")
 LARGEST = 1 << 22  # entries that are turned at once

@@ -1,4 +1,7 @@
-"""Planted faults: programs that are wrong by what goes wrong in practice.
+"""Attention written out, correct and with planted faults: the programs of the trials.
+
+Numbers of bfloat16 and float16 are multiplied and summed in float32, weights stored in the dtype
+before they meet the values, as fused kernels do.
 
 Each is an :class:`Implementation` with the bounds of the honest program it was made from.
 """
@@ -9,23 +12,212 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..implementations import Implementation
+from ..attention_bound import AttentionBound
+from ..implementations import Implementation, llama_rotary, multihead, scaled_dot_product
+from ..implementations.scaled_dot_product import ROW_AXIS, pairs
+from ..profile import wide_dtype
 from ..walk import Replacement, never
-from .code import Step, attend, half_split, interleaved, online, same
-from .honest import fused_bound
 
-__all__ = ["FAULTS", "Fault"]
+# Attention written out: the honest programs of the trials, and what faults are planted in
+
+Step = Callable[[Tensor], Tensor]
+
+
+def same(x: Tensor) -> Tensor:
+    """x as it is."""
+    return x
+
+
+def _turns(positions: Tensor, frequencies: Tensor, angle: Step, like: Tensor) -> Any:
+    angles = angle(positions[..., None] * frequencies)
+    return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+
+
+def half_split(x: Tensor, positions: Tensor, frequencies: Tensor, angle: Step = same) -> Tensor:
+    """Channels (b, B + b) turn together, as in GPT-NeoX and Llama; ``angle`` rounds the angles."""
+    cos, sin = _turns(positions, frequencies, angle, x)
+    first, second = x.chunk(2, -1)
+    return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+
+def interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    """Channels (2b, 2b + 1) turn together, as in RoFormer; of an array in that layout."""
+    cos, sin = _turns(positions, frequencies, same, x)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return torch.stack((even * cos - odd * sin, odd * cos + even * sin), -1).flatten(-2)
+
+
+def complex_turn(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    """x as complex numbers times exp(i·angle), as in Meta's Llama: float32, rounded once."""
+    wide = wide_dtype(x.dtype)
+    pairs = torch.complex(*(part.to(wide).contiguous() for part in x.chunk(2, -1)))
+    angles = (positions[..., None] * frequencies).to(wide)
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat((turned.real, turned.imag), -1).to(x.dtype)
+
+
+def _scores(query: Tensor, key: Tensor, scale: float | None, mask: tuple[Tensor, ...]) -> Tensor:
+    wide = wide_dtype(query.dtype)
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query.to(wide) @ key.to(wide).mT * factor
+    return scores.masked_fill(~mask[0], -math.inf) if mask else scores
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *mask: Tensor,
+    scale: float | None = None,
+    sink: bool = False,
+    shifted: bool = True,
+) -> Tensor:
+    """softmax(Q Kᵀ·scale) V, all keys at once.
+
+    ``sink`` adds 1 to the denominator Σ exp(s), a key of score and value 0; without ``shifted``
+    the row maximum is not subtracted.
+    """
+    scores = _scores(query, key, scale, mask)
+    top = scores.amax(-1, keepdim=True) if shifted else torch.zeros_like(scores[..., :1])
+    weights = torch.exp(scores - top)
+    total = weights.sum(-1, keepdim=True)
+    if sink:
+        total = total + torch.exp(-top)
+    product = weights.to(value.dtype).to(weights.dtype) @ value.to(weights.dtype)
+    return (product / total).to(value.dtype)
+
+
+def online(
+    query: Tensor, key: Tensor, value: Tensor, *mask: Tensor, block: int, forget: bool = False
+) -> Tensor:
+    """The same in one pass over blocks of keys, with a running maximum.
+
+    At a block with maximum m' the sum l and the output o of the blocks before are scaled by
+    exp(m − m'); with ``forget`` the sum is not, at the last block.
+
+    Milakov and Gimelshein 2018, algorithm 3; Dao et al. 2022, algorithm 1.
+    """
+    scores = _scores(query, key, None, mask)
+    top = torch.full_like(scores[..., :1], -math.inf)
+    total, output = torch.zeros_like(top), torch.zeros_like(top)
+    last = (key.shape[-2] - 1) // block
+    for place, part in enumerate(torch.split(scores, block, -1)):
+        higher = torch.maximum(top, part.amax(-1, keepdim=True))
+        shift = torch.where(higher.isinf(), 0.0, higher)  # where no key was seen yet
+        rescale, weights = torch.exp(top - shift), torch.exp(part - shift)
+        values = value[..., place * block : (place + 1) * block, :].to(scores.dtype)
+        kept = 1.0 if forget and place == last else rescale
+        total = total * kept + weights.sum(-1, keepdim=True)
+        output = output * rescale + weights.to(value.dtype).to(scores.dtype) @ values
+        top = higher
+    return (output / total).to(value.dtype)
+
+
+def eager(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
+    """Attention as ``eager_attention_forward`` of transformers: scores stored in the dtype.
+
+    softmax takes them in float32 where the dtype is lower (there, in float64 as well).
+    """
+    scores = query @ key.mT * query.shape[-1] ** -0.5
+    if mask:
+        bias = torch.zeros_like(mask[0], dtype=scores.dtype)
+        scores = scores + bias.masked_fill(~mask[0], torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1, dtype=wide_dtype(query.dtype)).to(query.dtype)
+    return weights @ value
+
+
+# Correct programs for the trials, each with the bound of its own rounding profile
+
+BLOCKS = (64, 1_000)
+"""Keys in a block of the online softmax: many blocks, and one that holds them all or nearly."""
+TURN_AXIS = (-2, -1, None)
+Code = Callable[..., Tensor]
+
+
+def replacing(code: Code, names: tuple[str, ...] = tuple(ROW_AXIS)) -> dict[str, Replacement]:
+    """Code for definitions of attention, run for the selected rows only."""
+    return {name: Replacement(code, ROW_AXIS[name], never) for name in names}
+
+
+def named_bound(bound: AttentionBound) -> dict[str, Replacement]:
+    """A bound for each definition of attention."""
+    return {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()}
+
+
+def fused_bound() -> dict[str, Replacement]:
+    """The bound of code that keeps scores in the accumulation precision."""
+    return named_bound(AttentionBound())
+
+
+def _interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+    """Interleaved code on the channels in its order, put back after."""
+    paired = torch.stack(x.chunk(2, -1), -1).flatten(-2)
+    turned = interleaved(paired, positions, frequencies)
+    return torch.cat((turned[..., 0::2], turned[..., 1::2]), -1)
+
+
+def _attentions(device: torch.device) -> list[Implementation]:
+    """Programs for attention, masked or not."""
+    found = [*scaled_dot_product.implementations(device), *multihead.implementations(device)]
+    found += [
+        Implementation(f"online softmax, blocks of {size}", replacing(partial(online, block=size)),
+                       fused_bound())
+        for size in BLOCKS
+    ]  # fmt: skip
+    return [*found, _eager()]
+
+
+def _eager() -> Implementation:
+    """Scores and weights stored in the dtype."""
+    bound = named_bound(AttentionBound(scores_stored=True))
+    return Implementation("transformers' eager attention", replacing(eager), bound)
+
+
+def _turning(device: torch.device) -> list[Implementation]:
+    """Rotary programs.  Those written here are bounded operation by operation, the worst case."""
+    written: dict[str, Code] = {
+        "half-split": half_split, "interleaved": _interleaved, "complex": complex_turn
+    }  # fmt: skip
+    found = [
+        Implementation(f"rotary {name}", {"rotate_half": Replacement(code, TURN_AXIS, never)})
+        for name, code in written.items()
+    ]
+    return [*found, *llama_rotary.implementations(device)]
+
+
+def _rotary(device: torch.device) -> list[Implementation]:
+    """Each rotary program before each kernel, and before eager attention."""
+    inner = [*scaled_dot_product.implementations(device), _eager()]
+    return [
+        Implementation(
+            f"{turn.name}, {one.name}",
+            {**turn.replaced, **one.replaced}, {**turn.bounds, **one.bounds},
+        )
+        for turn in _turning(device)
+        for one in inner
+    ]  # fmt: skip
+
+
+def honest(trial: str, device: torch.device) -> list[Implementation]:
+    """The correct programs for a trial."""
+    if trial == "rotary attention":
+        return _rotary(device)
+    found = _attentions(device)
+    return [Implementation("eager"), *found] if trial == "attention" else found
+
+
+# Planted faults: programs that are wrong by what goes wrong in practice
 
 BASE, OTHER_BASE = 10_000.0, 10_001.0
 PADDING = 8
 BLOCK = 64
 ROTARY_AXIS = (-2, None, None, -1, None, None)
-Code = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -153,3 +345,4 @@ def _faults() -> tuple[Fault, ...]:
 
 
 FAULTS = {fault.name: fault for fault in _faults()}
+

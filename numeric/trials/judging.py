@@ -1,15 +1,22 @@
-"""One case: a program, a dtype, inputs; what each policy and each usual rule says of it."""
+"""What each policy and each common rule says of a program, case by case and in batches.
+
+Each gives a ratio, above 1 where the rule says no.  Computed values are compared with the exact
+ones, in float64 from the same rounded inputs.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ..designs import Design
+from ..designs import DESIGNS, Design
+from ..devices import DTYPES
 from ..implementations import DoesNotFit, Implementation
 from ..implementations.eager import SOFTMAX
 from ..measurement import POLICIES, Measurement
@@ -18,13 +25,71 @@ from ..run import run
 from ..task import Task
 from ..torch_reading import TorchReading
 from ..walk import Replacement, TooLarge, Where
-from .faults import Fault
-from .honest import honest
-from .rules import RULES, ruled
+from .faults import FAULTS, Fault, honest
 from .statements import LONG, TOKENS, TRIALS, task_of
 
-__all__ = ["CONFIDENCE", "EVERY_RULE", "Case", "Said", "fault_cases", "honest_cases", "upper"]
+# The usual rules for comparing a kernel with a reference, as test suites have them
 
+RULES = ("assert_close", "by hand", "twice eager")
+HAND = {
+    torch.float64: 1e-8, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2
+}  # fmt: skip
+"""Relative and absolute tolerance as they are often set by hand."""
+DEFAULTS = {
+    torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
+    torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5),
+}  # fmt: skip
+"""Relative and absolute tolerance of ``torch.testing.assert_close``; a test compares them."""
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """One rule on one array: whether it says no, and the largest error over its tolerance.
+
+    ``alarm`` is None where the rule says nothing; ``why`` tells.
+    """
+
+    rule: str
+    alarm: bool | None
+    ratio: float
+    why: str = ""
+
+
+def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Ruled, ...]:
+    """Every rule on computed values, the exact ones, and those of eager code in the same dtype.
+
+    * ``assert_close``: |a − b| ≤ atol + rtol |b| at the defaults of ``torch.testing``, b the
+      exact value stored in the dtype;
+    * ``by hand``: the same at :data:`HAND`;
+    * ``twice eager``: max |a − b| ≤ 2 max |e − b| for eager code e, the rule of flash-attention's
+      tests (tests/test_flash_attn.py); none in float64, which is its reference.
+    """
+    stored = exact.to(computed.dtype).double()
+    a, e = computed.double(), eager.double()
+    relative, absolute = DEFAULTS[computed.dtype]
+    hand = HAND[computed.dtype]
+    error, allowed = (a - exact).abs().max(), 2 * (e - exact).abs().max()
+    twice = _ruled("twice eager", float(torch.where(error == 0, 0.0, error / allowed)))
+    if computed.dtype == torch.float64:
+        twice = Ruled("twice eager", None, 0.0, "its reference is float64 itself")
+    return (
+        _ruled("assert_close", _close(a, stored, relative, absolute)),
+        _ruled("by hand", _close(a, stored, hand, hand)),
+        twice,
+    )
+
+
+def _ruled(rule: str, ratio: float) -> Ruled:
+    return Ruled(rule, not ratio <= 1, math.inf if math.isnan(ratio) else ratio)
+
+
+def _close(a: Tensor, b: Tensor, relative: float, absolute: float) -> float:
+    """The largest |a − b| over absolute + relative |b|; not a number where a is none."""
+    error = torch.where(a == b, 0.0, (a - b).abs())
+    return float((error / (absolute + relative * b.abs())).max())
+
+
+# One case: a program, a dtype, inputs; what each policy and each usual rule says of it
 
 CONFIDENCE = 0.95
 
@@ -220,3 +285,74 @@ def effect(task: Task, program: Implementation, dtype: torch.dtype) -> float:
     """
     exact, radius = exact_values(task, program, dtype)
     return largest(values_in(task, program.replaced, torch.float64, dtype) - exact, radius)
+
+
+# What is tried: all cases in batches, each of them one draw, fit for a process of its own
+
+LONG_SEEDS = 3
+"""Draws of what takes seconds."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One draw: a trial with all correct programs, or one planted fault; in several dtypes."""
+
+    kind: Literal["honest", "fault"]
+    name: str
+    design: str
+    seed: int
+    dtypes: tuple[str, ...]
+    device: str
+
+    def cases(self) -> list[Case]:
+        """Try them."""
+        design, device = DESIGNS[self.design], torch.device(self.device)
+        dtypes = [DTYPES[name] for name in self.dtypes]
+        if self.kind == "honest":
+            return honest_cases(self.name, design, self.seed, dtypes, device)
+        return fault_cases(FAULTS[self.name], design, self.seed, dtypes, device)
+
+
+def programs(device: str) -> dict[str, int]:
+    """How many correct programs each trial has."""
+    return {name: len(honest(name, torch.device(device))) for name in TRIALS}
+
+
+def honest_batches(
+    cases: int, designs: Sequence[str], dtypes: Sequence[str], device: str, seed: int
+) -> list[Batch]:
+    """So many draws that the correct programs make at least so many cases.
+
+    Each seed goes through all trials and designs; of the last, a random part.
+    """
+    size = {name: count * len(dtypes) for name, count in programs(device).items()}
+    found: list[Batch] = []
+    made = 0
+    while made < cases:
+        batches = [
+            Batch("honest", name, design, seed, tuple(dtypes), device)
+            for name in TRIALS for design in designs
+        ]  # fmt: skip
+        random.Random(seed).shuffle(batches)
+        for batch in batches:
+            if made < cases:
+                found.append(batch)
+                made += size[batch.name]
+        seed += 1
+    return found
+
+
+def fault_batches(
+    seeds: int, designs: Sequence[str], dtypes: Sequence[str], device: str, seed: int
+) -> list[Batch]:
+    """Every fault in every design, from so many seeds.
+
+    One key of very many costs a hundred times as much: in the first design only, and few seeds.
+    """
+    return [
+        Batch("fault", fault.name, design, seed + k, tuple(dtypes), device)
+        for fault in FAULTS.values()
+        for k in range(min(seeds, LONG_SEEDS) if fault.long else seeds)
+        for design in (designs[:1] if fault.long else designs)
+    ]
+

@@ -15,24 +15,14 @@ import torch
 
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.definition import definition
-from attnproof.symbolic.givens import (
-    Given,
-    frequencies,
-    permutation,
-    positions,
-    real,
-    sizes,
-)
+from attnproof.symbolic.givens import Given, frequencies, permutation, positions, real, sizes
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, causal, masked_attention
 from attnproof.theorems.definitions.rotary import rotate_half
 
 from ..designs import Design
-from ..parts import drawn
 from ..scale import Scale
-from ..task import Task
-
-__all__ = ["LONG", "TOKENS", "TRIALS", "Trial", "rotary_attention", "task_of"]
+from ..task import Task, drawn
 
 ROWS = 64
 POSITIONS = 4_096

@@ -11,8 +11,8 @@ import torch
 
 from attnproof.theorems.laws import laws_of
 
+from ...numeric.devices import one_thread
 from ...numeric.residues.towers import NoTower
-from ...numeric.threads import one_thread
 from ..asked import promised
 from ..finding import Finding, Seen
 from ..identify.calls import NotAsked

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...numeric.residues.arithmetic import FieldArithmetic
-from ...numeric.residues.residue import CONSTANT, Degree
+from ...numeric.residues.residue import CONSTANT, Degree, FieldArithmetic
 from ...numeric.residues.towers import powers, tower
 
 __all__ = ["HIDDEN", "Field", "Lost", "NoMeaning", "Number", "Pair", "Payload", "Session",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ...numeric.rotary_precision.survey import one_thread
+from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finite import NotFinite, watching
 from ..identity import Identity, Part

@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.profile import unit_roundoff
-from ...numeric.rotary_precision.bound import bound_of
+from ...numeric.rotary_precision.bound import Format, bound_of
 from ...numeric.rotary_precision.extraction import Turned, frequencies_of, wrapped
-from ...numeric.rotary_precision.formats import Format
 from ..draw import Draw
 from ..subjects import Rotary
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
+from attnproof.symbolic.normal_form.sums import written_out
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
-from attnproof.symbolic.unrolling import written_out
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 

@@ -19,8 +19,6 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ..budget import spend
 
-__all__ = ["Fraction", "Polynomials", "Undefined"]
-
 
 class Undefined(ArithmeticError):
     """A divisor is 0 at these sizes, whatever the values; nothing is said then."""

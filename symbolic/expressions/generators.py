@@ -27,8 +27,6 @@ from sympy.polys.rings import PolyElement
 from ..budget import spend
 from .fractions import Fraction, Polynomials
 
-__all__ = ["Finer", "Generators", "Unreadable"]
-
 _PLAIN_PARTS_OF_PI = (1, 2, 3, 4, 6)
 
 

@@ -42,20 +42,37 @@ def _numbers(function: Any, *arrays: Any) -> Expressions:
     return each(function, *map(number_array, arrays))
 
 
-def exp(x: Any, /) -> Expressions:
-    """The exponential; exp(-inf) is 0."""
-    return _numbers(_exp, x)
-
-
 def _exp(x: Any) -> Any:
     if isinstance(x, sp.Piecewise):
         return sp.Piecewise(*((_exp(value), condition) for value, condition in x.args))
     return sp.exp(x)
 
 
-def log(x: Any, /) -> Expressions:
-    """The natural logarithm."""
-    return _numbers(sp.log, x)
+def _entrywise(name: str, function: Any, says: str, *, of_two: Any = False) -> Any:
+    """A function of the array API that is one of SymPy's, entry by entry."""
+
+    def one(x: Any, /) -> Expressions:
+        return _numbers(function, x)
+
+    def two(x: Any, y: Any, /) -> Expressions:
+        return _numbers(function, x, y)
+
+    found: Any = two if of_two else one
+    found.__name__, found.__doc__ = name, says
+    return found
+
+
+exp = _entrywise("exp", _exp, "The exponential; exp(-inf) is 0.")
+log = _entrywise("log", sp.log, "The natural logarithm.")
+cos = _entrywise("cos", sp.cos, "The cosine of an angle in radians.")
+sin = _entrywise("sin", sp.sin, "The sine of an angle in radians.")
+tanh = _entrywise("tanh", sp.tanh, "The hyperbolic tangent.")
+sqrt = _entrywise("sqrt", sp.sqrt, "The square root of a number >= 0.")
+abs = _entrywise("abs", sp.Abs, "The absolute value.")
+maximum = _entrywise("maximum", sp.Max, "The larger of two numbers, entry by entry.", of_two=True)
+minimum = _entrywise("minimum", sp.Min, "The smaller of two numbers, entry by entry.", of_two=True)
+floor = _entrywise("floor", sp.floor, "The largest integer that is at most x.")
+ceil = _entrywise("ceil", sp.ceiling, "The smallest integer that is at least x.")
 
 
 def log1p(x: Any, /) -> Expressions:
@@ -82,16 +99,6 @@ def pow(x: Any, y: Any, /) -> Expressions:
     return result
 
 
-def cos(x: Any, /) -> Expressions:
-    """The cosine of an angle in radians."""
-    return _numbers(sp.cos, x)
-
-
-def sin(x: Any, /) -> Expressions:
-    """The sine of an angle in radians."""
-    return _numbers(sp.sin, x)
-
-
 def tan(x: Any, /) -> Expressions:
     """The tangent, sin/cos."""
     result: Expressions = sin(x) / cos(x)
@@ -108,31 +115,6 @@ def sinh(x: Any, /) -> Expressions:
     """The hyperbolic sine."""
     result: Expressions = (exp(x) - exp(-as_expressions(x))) / 2
     return result
-
-
-def tanh(x: Any, /) -> Expressions:
-    """The hyperbolic tangent."""
-    return _numbers(sp.tanh, x)
-
-
-def sqrt(x: Any, /) -> Expressions:
-    """The square root of a number >= 0."""
-    return _numbers(sp.sqrt, x)
-
-
-def abs(x: Any, /) -> Expressions:
-    """The absolute value."""
-    return _numbers(sp.Abs, x)
-
-
-def maximum(x: Any, y: Any, /) -> Expressions:
-    """The larger of two numbers, entry by entry."""
-    return _numbers(sp.Max, x, y)
-
-
-def minimum(x: Any, y: Any, /) -> Expressions:
-    """The smaller of two numbers, entry by entry."""
-    return _numbers(sp.Min, x, y)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Expressions:  # noqa: A002 (its names)
@@ -158,16 +140,6 @@ def remainder(x: Any, y: Any, /) -> Expressions:
     """x − y·⌊x/y⌋."""
     rest: Expressions = as_expressions(x) % as_expressions(y)
     return rest
-
-
-def floor(x: Any, /) -> Expressions:
-    """The largest integer that is at most x."""
-    return _numbers(sp.floor, x)
-
-
-def ceil(x: Any, /) -> Expressions:
-    """The smallest integer that is at least x."""
-    return _numbers(sp.ceiling, x)
 
 
 def where(condition: Any, x: Any, y: Any, /) -> Expressions:

@@ -14,14 +14,9 @@ import sympy as sp
 from flint import ctx, fmpq
 from sympy.core.function import AppliedUndef
 
-from ..certified_numbers import FUNCTIONS, Unclear, finite, less, maximum, number, power
-from ..exact_angles import ball, turn
+from ..certified_numbers import FUNCTIONS, Unclear, ball, finite, less, maximum, number, power, turn
 from .fractions import Undefined
 from .generators import Generators, Unreadable, nonnegative, positive
-
-__all__ = [
-    "ABOVE", "AT_LEAST", "certain_sign", "certainly_not_zero", "certified_value", "defined_with",
-]  # fmt: skip
 
 ABOVE, AT_LEAST, UNKNOWN = 2, 1, 0
 Known = Callable[[Any], int]

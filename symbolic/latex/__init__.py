@@ -9,21 +9,24 @@ The formula stands as it was written: matrices, names and folded definitions.
 '\\frac{Q (\\sigma K)^{\\top}}{\\sqrt{\\ell}}'
 """
 
-from .claims import (
+from .opening import letter as index_letter
+from .opening import names_in
+from .printer import name_latex
+from .statements import (
+    NOTATION,
     RELATIONS,
     chain_latex,
     claim_latex,
     fact_latex,
+    givens_latex,
     latex,
     latex_pair,
     law_latex,
+    membership,
+    sizes_latex,
+    statement_latex,
     unfolded_latex,
-)  # fmt: skip
-from .givens import givens_latex, membership, sizes_latex
-from .names import name_latex
-from .opening import letter as index_letter
-from .opening import names_in
-from .statements import NOTATION, statement_latex
+)
 
 __all__ = [
     "NOTATION", "RELATIONS", "chain_latex", "claim_latex", "fact_latex", "givens_latex",

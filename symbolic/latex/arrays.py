@@ -1,7 +1,9 @@
-"""The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks.
+r"""The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks.
 
 A map of indices stands for its matrix: row i of σX is row σ(i) of X, column j of Sσᵀ is column
 σ(j) of S.  So σ(τX) and (στ)X agree, and no brackets are needed.
+
+What a reader sees as M^m the kernel keeps as ``iterate``.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..definition import DEFINITIONS
-from ..scalars import ONE, add, entry, integer, mul, num
+from ..scalars import ONE, ZERO, add, entry, integer, mul, num
 from ..terms import Term, free, instantiate, make
-from .layers import StackPrinter
-from .names import (
+from .numbers import ExpectationPrinter
+from .opening import constant, core, folded, letter_of, names_of, needs_entries, opened
+from .printer import (
     ATOM,
     FACTOR,
     SUM,
@@ -27,10 +30,94 @@ from .names import (
     raised,
     wrap,
 )
-from .opening import constant, core, folded, names_of, needs_entries, opened
 
-__all__ = ["BlockPrinter", "Printer"]
+# Stacks of layers that are powers: from 1, each layer multiplies by one and the same factor
 
+def power_base(stack: Term) -> Term | None:
+    """What the stack is the power of; None if it is no power.
+
+    Only Y ↦ M Y from the identity counts, not Y ↦ Y M, and not a start other than 1: that these
+    are powers too is a theorem, whose two sides must not look alike.
+
+    >>> from attnproof.symbolic.claim import iterate
+    >>> from attnproof.symbolic.givens import natural, real, sizes
+    >>> from attnproof.symbolic.namespace import eye
+    >>> (d,) = sizes("d")
+    >>> M, x, m = real(d, d).named("M"), real(d).named("x"), natural().named("m")
+    >>> power_base(iterate(m, eye(d), lambda t, Y: M @ Y).term)
+    M
+    >>> power_base(iterate(m, eye(d), lambda t, Y: Y @ M).term) is None
+    True
+    >>> power_base(iterate(m, x, lambda t, y: M @ y).term) is None
+    True
+    """
+    depth, start, body = stack.args
+    while start.op == "broadcast":
+        start = start.args[0]
+    if body.loose > 2 or not (start.op == "eye" if stack.ndim else start is ONE):
+        return None
+    layer = make("index", (depth,), "the layer")
+    state = make("var", (), ("the state", "real"), stack.shape)
+    filled = instantiate(body, layer, state)
+    base = _factor(filled, state)
+    return None if base is None or free(base) & {layer, state} else base
+
+
+def _factor(t: Term, state: Term) -> Term | None:
+    """A, where the term is A Y (or c y for numbers)."""
+    if t.op == "matmul" and t.args[1] is state:
+        return t.args[0]
+    if t.op == "mul" and not t.ndim and state in t.args:
+        others = list(t.args)
+        others.remove(state)
+        return mul(*others)
+    if t.op == "matmul":
+        inner = _factor(t.args[1], state)
+        if inner is not None and inner.ndim:
+            return make("matmul", (t.args[0], inner), shape=t.shape)
+    return None
+
+
+# The LaTeX of stacks of layers: powers, and compositions of functions that are told beside
+
+class StackPrinter(ExpectationPrinter):
+    """Prints stacks of layers."""
+
+    def op_iterate(self, t: Term) -> Piece:
+        r"""A stack of layers: a power, or a composition whose layer is told beside the formula."""
+        base, depth = power_base(t), self(t.args[0])
+        if base is not None and self.strict < 2:
+            return raised(self.piece(base), depth)
+        if t.args[0] is ZERO and not self.strict:
+            return self.piece(t.args[1])
+        start = bracket(self(t.args[1]))
+        known = self.layers.get(t.args[2]) or self._layer(t)
+        name, index = known[:2]
+        if not index:
+            return Piece(rf"{name}^{{{depth}}}{start}")
+        top = self(integer(add(t.args[0], num(-1))))
+        return Piece(rf"\left({name}_{{{top}}} \circ \cdots \circ {name}_{{0}}\right){start}")
+
+    def _layer(self, t: Term) -> tuple[str, str, str]:
+        """The name of a layer, its index if it depends on that, and what it does."""
+        depth, _, body = t.args
+        taken = names_of({*self.avoid, *free(t)}) | {known[0] for known in self.layers.values()}
+        layer = make("index", (depth,), letter_of("tsijk", taken))
+        state = make("var", (), (letter_of("xyzuvw", taken), "real"), t.shape)
+        filled = instantiate(body, layer, state)
+        if filled.op == "call" and filled.args == (state,):
+            return name_latex(filled.data[0]), "", ""
+        name = letter_of("FGHLTUV", taken)
+        index = self(layer) if layer in free(filled) else ""
+        self.layers[body] = (name, index, "")
+        with self.within((layer, state)):
+            head = f"{name}_{{{index}}}" if index else name
+            told = f"{head}({self(state)}) = {self(filled)}"
+        self.layers[body] = (name, index, told)
+        return name, index, told
+
+
+# The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks
 
 class BlockPrinter(StackPrinter):
     """Prints blocks, and axes that are merged or split."""
@@ -282,3 +369,4 @@ def unit_vector(entry_: Term, at: Term) -> Term | None:
 
 def _picked(t: Term, axis: int, at: Term) -> Term:
     return make("pick", (t, at), axis, (*t.shape[:axis], *t.shape[axis + 1 :]))
+

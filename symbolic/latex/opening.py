@@ -8,22 +8,6 @@ from ..meaning import ELEMENTWISE, entry_of
 from ..scalars import ONE, ZERO, add, entry, mul, num, number_of
 from ..terms import Term, bind, free, instantiate, make, postorder
 
-__all__ = [
-    "constant",
-    "core",
-    "folded",
-    "inner_axes",
-    "letter",
-    "letter_of",
-    "names_in",
-    "names_of",
-    "needs_entries",
-    "opened",
-    "scalar",
-    "small",
-]
-
-
 _HOLDS = {
     "equal": lambda a, b: a == b,
     "less": lambda a, b: a < b,

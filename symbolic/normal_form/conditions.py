@@ -1,4 +1,4 @@
-"""Conditions in the normal form: indicators, minus infinity, equal indices."""
+"""Conditions and entries in the normal form: indicators, equal indices, minus infinity."""
 
 from __future__ import annotations
 
@@ -6,18 +6,263 @@ from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
 from ..rules import Refused, sign
-from ..scalars import MINUS_INFINITY, ZERO, add, index_range, is_integer, mul, num, split_integer
-from ..terms import Term, postorder
-from . import entries
-from .equations import chain, inside, rewrite
-from .gates import settled
+from ..scalars import (
+    MINUS_INFINITY,
+    ZERO,
+    add,
+    entry,
+    index_range,
+    is_integer,
+    mul,
+    num,
+    number_of,
+    split_integer,
+)
+from ..terms import Term, bind, free, instantiate, make, postorder, substitute
+from .equations import chain, inside, opened_index, reverse, rewrite, under
 from .polynomial import expand, to_term
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
 
-__all__ = ["exponential", "extended", "indicator", "reduce_gates"]
 
+# Equations of indices, [σ(a) = τ(b)], solved for one index or brought to one form
+
+Word = tuple[Term, ...]
+
+
+def words_on(t: Term, j: Term) -> list[Word]:
+    """The maps applied to each occurrence of an index, outermost first; () for none."""
+    found: list[Word] = []
+
+    def visit(x: Term, above: Word) -> None:
+        if x is j:
+            found.append(above)
+        elif x.op == "entry" and len(x.args) == 2 and is_permutation(x.args[0]):
+            visit(x.args[1], (*above, x.args[0]))
+        else:
+            for arg in x.args:
+                if j in free(arg):
+                    visit(arg, ())
+
+    visit(t, ())
+    return found
+
+
+def is_permutation(t: Term) -> bool:
+    """Whether the map is a given permutation or the inverse of one."""
+    base = t.args[0] if t.op == "inverse" else t
+    return base.op == "var" and base.data[1] == "permutation"
+
+
+def inverse_of(sigma: Term) -> Term:
+    """The inverse of a map of indices; of an inverse, the map."""
+    return sigma.args[0] if sigma.op == "inverse" else make("inverse", (sigma,), shape=sigma.shape)
+
+
+def strip_word(t: Term, j: Term, sigma: Term) -> Term:
+    """t with σ(j) written as j, where j occurs only so."""
+    holder = make("index", j.args, "»")
+    return substitute(substitute(t, entry(sigma, j), holder), holder, j)
+
+
+def common_word(touching: list[Term], j: Term) -> Term | None:
+    """The inverse of the map to rename away: applied to every occurrence of the index."""
+    words = [w for f in touching for w in words_on(f, j)]
+    innermost = {w[-1] if w else None for w in words}
+    if len(innermost) == 1:
+        (sigma,) = innermost
+        return None if sigma is None else inverse_of(sigma)
+    return None
+
+
+def _gate(a: Term, b: Term) -> Term:
+    return make("indicator", (make("equal", (a, b)),))
+
+
+def _is_permutation(array: Term) -> bool:
+    return array.op == "var" and array.data[1] == "permutation"
+
+
+def _peeled(gate: Term) -> Derivation | None:
+    """[σ(a) = b] as [a = σ⁻¹(b)], and [σ⁻¹(a) = b] as [a = σ(b)], for the map on the left."""
+    x, y = gate.args[0].args
+    if x.op != "entry" or len(x.args) != 2:
+        return None
+    array, a = x.args
+    try:
+        if _is_permutation(array):
+            return rewrite("injective", gate)
+        if array.op == "inverse" and _is_permutation(array.args[0]):
+            back = rewrite("injective", _gate(entry(array.args[0], y), a))
+            if back.right is _gate(y, x):
+                turned = rewrite("comparison", gate, y, x)
+                step = chain(turned, reverse(back))
+                return chain(step, rewrite("comparison", step.right, a, entry(array.args[0], y)))
+    except Refused:
+        pass
+    return None
+
+
+def solved(gate: Term, j: Term) -> Derivation | None:
+    """An equation of indices as [j = a] with a free of j; None if it is none or cannot be."""
+    if gate.op != "indicator" or gate.args[0].op != "equal":
+        return None
+    x, y = gate.args[0].args
+    for side, other in ((x, y), (y, x)):
+        if j in free(other) or j not in free(side):
+            continue
+        step: Derivation = Reflexive(gate)
+        if side is not x:
+            step = rewrite("comparison", gate, side, other)
+        while step.right.args[0].args[0] is not j:
+            further = _peeled(step.right)
+            if further is None:
+                break
+            step = chain(step, further)
+        else:
+            return step
+    return None
+
+
+def _base(t: Term) -> Term:
+    """The index at the end of a word of permutations."""
+    while t.op == "entry" and len(t.args) == 2:
+        array = t.args[0].args[0] if t.args[0].op == "inverse" else t.args[0]
+        if not _is_permutation(array):
+            break
+        t = t.args[1]
+    return t
+
+
+def settled(gate: Term) -> Derivation:
+    """[v(a) = w(b)] for words v, w of permutations as [a = v⁻¹ w(b)], the smaller key first."""
+    x, y = gate.args[0].args
+    a, b = _base(x), _base(y)
+    if a is b or (a is x and b is y) or "index" not in (a.op, b.op):
+        return Reflexive(gate)
+    first, other = (a, y) if a.key < b.key else (b, x)
+    if first.op != "index" or first in free(other):
+        return Reflexive(gate)
+    step = solved(gate, first)
+    return Reflexive(gate) if step is None else step
+
+
+# Entries of arrays in the normal form, and the arrays that stand inside functions
+
+def entry_(norm: Normaliser, t: Term) -> Derivation:
+    """An entry of a computed array is unfolded; others are atoms."""
+    array = t.args[0]
+    first = inside(t, [(k, norm(at)) for k, at in enumerate(t.args) if k])
+    u = first.right
+    if array.op not in ("var", "inverse", "iterate", "call") or (
+        array.op == "call" and array.data[1]
+    ):
+        try:
+            return chain(first, norm.at("entry", u))
+        except Refused:
+            return first
+    if array.op == "call":
+        first = chain(first, inside(u, [(0, norm.arguments(array))]))
+        first = chain(first, equivariance(norm, first.right))
+        return chain(first, norm.hypothesis(first.right))
+    if array.op == "iterate":
+        first = chain(first, inside(u, [(0, stack(norm, array))]))
+        layers = first.right.args[0]
+        if _has_last(layers.args[0]):
+            last = inside(first.right, [(0, rewrite("layer", layers))])
+            return norm.then(chain(first, last))
+        u = first.right
+    if u.args[1].op == "entry":
+        try:
+            return chain(first, norm.at("permutation", u))
+        except Refused:
+            pass
+    return chain(first, norm.hypothesis(first.right))
+
+
+def stack(norm: Normaliser, t: Term) -> Derivation:
+    """A number made by layers: the last one taken off where the depth shows one."""
+    first = inside(t, [(0, _depth(norm, t.args[0]))])
+    u = first.right
+    if not u.shape and _has_last(u.args[0]):
+        return chain(first, norm.at("layer", u))
+    if u.shape:
+        return first
+    layer = opened_index(u, u.args[0])
+    taken = {v.data[0] for v in free(u) if v.op == "var"}
+    name = next(n for k in range(10**6) if (n := f"•state{k}") not in taken)
+    state = make("var", (), (name, "real"))
+    inner = under(u, (layer, state), norm(instantiate(u.args[2], layer, state)))
+    first = chain(first, inner)
+    return chain(first, norm.hypothesis(first.right))
+
+
+def _depth(norm: Normaliser, t: Term) -> Derivation:
+    """A depth in sorted form; where it is an entry of a map, as m + σ(σ⁻¹(j)), that first."""
+    parts = enumerate(t.args if t.op in ("add", "mul") else ())
+    mapped = norm(t) if t.op == "entry" else inside(
+        t, [(k, norm(part)) for k, part in parts if part.op == "entry"]
+    )  # fmt: skip
+    return chain(mapped, rewrite("integer", mapped.right))
+
+
+def equivariance(norm: Normaliser, t: Term) -> Derivation:
+    """f(X[σ]) as f(X)[σ] for a function given as equivariant."""
+    f = t.args[0]
+    traits = f.data[2] if f.op == "call" else ()
+    if "equivariant" not in traits or f.args[0].op != "tabulate":
+        return Reflexive(t)
+    table = f.args[0]
+    row = opened_index(table, table.args[0])
+    body = instantiate(table.args[1], row)
+    words = words_on(body, row)
+    if not words or any(not word for word in words):
+        return Reflexive(t)
+    sigma = words[0][-1]
+    if sigma.op not in ("var", "inverse") or any(word[-1] is not sigma for word in words):
+        return Reflexive(t)
+    plain_body = strip_word(body, row, sigma)
+    moved = make("tabulate", (table.args[0], bind(plain_body, row)), shape=table.shape)
+    return norm.then(rewrite("equivariance", t, sigma, moved))
+
+
+def call(norm: Normaliser, t: Term) -> Derivation:
+    """A number that an uninterpreted function gives."""
+    first = norm.arguments(t)
+    return chain(first, norm.hypothesis(first.right))
+
+
+def array(norm: Normaliser, t: Term) -> Derivation:
+    """An array, which occurs as the argument of a function, as the table of its entries."""
+    if t.op == "call" and not t.data[1]:
+        first = norm.arguments(t)
+        return tabled(norm, chain(first, rewrite("tabulate", first.right)))
+    first = Reflexive(t) if t.op == "tabulate" else rewrite("tabulate", t)
+    return tabled(norm, first)
+
+
+def tabled(norm: Normaliser, first: Derivation) -> Derivation:
+    """An equation to a table, continued to the normal form of its entries."""
+    return chain(first, table(norm, first.right))
+
+
+def table(norm: Normaliser, t: Term) -> Derivation:
+    """A table with its row in normal form; of any other term, its normal form."""
+    if t.op != "tabulate":
+        return norm(t)
+    row = opened_index(t, t.args[0])
+    return under(t, (row,), table(norm, instantiate(t.args[1], row)))
+
+
+def _has_last(depth: Term) -> bool:
+    """Whether a depth in sorted form is 0, or a natural number and something more."""
+    parts = depth.args if depth.op == "add" else (depth,)
+    constant = number_of(parts[0])
+    return constant is not None and (constant > 0 or depth is ZERO)
+
+
+# Conditions in the normal form: indicators, minus infinity, equal indices
 
 def extended(norm: Normaliser, t: Term) -> Derivation:
     """A number that may be −inf, as nested choices between finite numbers and −inf."""
@@ -66,7 +311,7 @@ def indicator(norm: Normaliser, t: Term) -> Derivation:
     if c.op == "is in":
         inner = inside(c, [(0, norm(c.args[0]))])
     else:
-        inner = entries.entry_(norm, c) if c.op == "entry" else norm.arguments(c)
+        inner = entry_(norm, c) if c.op == "entry" else norm.arguments(c)
     first = inside(t, [(0, inner)])
     u = first.right
     c = u.args[0]
@@ -110,7 +355,7 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
         step = chain(step, _unwrap(norm, step.right))
         if step.right.op == "indicator":
             ordered = settled(step.right)
-            words = [entries.entry_(norm, side) if side.op == "entry" else Reflexive(side)
+            words = [entry_(norm, side) if side.op == "entry" else Reflexive(side)
                      for side in ordered.right.args[0].args]  # fmt: skip
             inner = inside(ordered.right.args[0], list(enumerate(words)))
             step = chain(step, ordered, inside(ordered.right, [(0, inner)]))
@@ -203,3 +448,4 @@ def _simpler(new: Term, old: Term) -> bool:
     return (rank.get(new.op, 2), len(postorder_set(new)), new.key) < (
         rank.get(old.op, 2), len(postorder_set(old)), old.key,
     )  # fmt: skip
+

@@ -1,16 +1,27 @@
-"""Small builders of derivations, which leave out the steps that change nothing."""
+"""Small builders of derivations, and how nested sums are opened, closed and ordered.
+
+To order a nest, each index is coloured by what it is tied to, with all other indices made alike;
+only ties between colours are tried out.  Inner sums are sorted again under the names given here, so
+outer indices are fixed before inner ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise, permutations, product
+from typing import TYPE_CHECKING
 
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import RULES
-from ..terms import Term, bind, make
+from ..scalars import index
+from ..terms import Term, bind, free, instantiate, make, substitute
 
-__all__ = ["chain", "inside", "reverse", "rewrite", "under"]
+if TYPE_CHECKING:
+    from .normaliser import Normaliser
 
+
+# Small builders of derivations, which leave out the steps that change nothing
 
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
@@ -59,3 +70,113 @@ def reverse(part: Derivation) -> Derivation:
     if isinstance(part, Reflexive):
         return part
     return part.part if isinstance(part, Reverse) else Reverse(part)
+
+
+# Nested sums: opening and closing them, and reordering the sums of a nest
+
+def opened_index(t: Term, length: Term, skip: int = 0) -> Term:
+    """The index for opening a binder: numbered by depth, so that equal terms open equally."""
+    names = [str(v.data) for v in free(t) if v.op == "index"]
+    depths = [int(name[1:]) for name in names if name[0] == "•" and name[1:].isdigit()]
+    return index(f"•{max(depths, default=0) + 1 + skip}", length)
+
+
+def flat(t: Term) -> tuple[Term, ...]:
+    """The factors of a product; of any other term, itself."""
+    return t.args if t.op == "mul" else (t,)
+
+
+def layers(t: Term) -> tuple[list[Term], Term]:
+    """The indices of nested sums, opened, and the innermost body."""
+    indices: list[Term] = []
+    start = t
+    while t.op == "sum":
+        j = opened_index(start, t.args[0], skip=len(indices))
+        indices.append(j)
+        t = instantiate(t.args[1], j)
+    return indices, t
+
+
+def wrap(t: Term, indices: list[Term], k: int, step: Derivation) -> Derivation:
+    """An equation of the body of nested sums, as one of the sums from the k-th on."""
+    if k == len(indices):
+        return step
+    inner = instantiate(t.args[1], indices[k])
+    return under(t, (indices[k],), wrap(inner, indices, k + 1, step))
+
+
+def innermost(t: Term, place: int, count: int) -> Derivation:
+    """Nested sums reordered so that the sum at ``place`` stands last."""
+    whole: Derivation = Reflexive(t)
+    for k in range(place, count - 1):
+        whole = chain(whole, exchanged(whole.right, k))
+    return whole
+
+
+def exchanged(t: Term, k: int) -> Derivation:
+    """The k-th and the next of the nested sums exchanged."""
+    indices, _ = layers(t)
+    layer = t
+    for j in indices[:k]:
+        layer = instantiate(layer.args[1], j)
+    return wrap(t, indices[:k], 0, rewrite("exchange", layer))
+
+
+def renamed(t: Term, names: dict[Term, Term]) -> Term:
+    """All the names replaced at once, so that they may be exchanged."""
+    holders = {old: make("index", old.args, f"»{k}") for k, old in enumerate(names)}
+    for old, holder in holders.items():
+        t = substitute(t, old, holder)
+    for old, holder in holders.items():
+        t = substitute(t, holder, names[old])
+    return t
+
+
+# The order of nested sums, chosen without looking at any accidental name
+
+def ordered(norm: Normaliser, t: Term) -> Derivation:
+    """Nested sums in the order that no name decides, their body sorted under that order."""
+    indices, body = layers(t)
+    if len(indices) == 1:
+        return Reflexive(t)
+    best: tuple[bytes, tuple[int, ...]] | None = None
+    for order in _orders(norm, indices, body):
+        names = dict(zip([indices[k] for k in order], indices, strict=True))
+        if any(a.args != b.args for a, b in names.items()):
+            names = {old: index(str(new.data), old.args[0]) for old, new in names.items()}
+        key = norm(renamed(body, names)).right.key
+        lengths = b"".join(indices[k].args[0].key for k in order)
+        if best is None or (lengths + key, order) < best:
+            best = (lengths + key, order)
+    assert best is not None
+    whole: Derivation = Reflexive(t)
+    current = list(range(len(indices)))
+    for target, wanted in enumerate(best[1]):
+        for k in range(current.index(wanted), target, -1):
+            whole = chain(whole, exchanged(whole.right, k - 1))
+            current[k - 1], current[k] = current[k], current[k - 1]
+    names_, inner = layers(whole.right)
+    return chain(whole, wrap(whole.right, names_, 0, norm(inner)))
+
+
+def _orders(norm: Normaliser, indices: list[Term], body: Term) -> Iterator[tuple[int, ...]]:
+    """Orders of the indices: by what each is tied to, and all orders among ties."""
+    factors = body.args if body.op == "mul" else (body,)
+    colours: list[tuple[bytes, ...]] = []
+    for j in indices:
+        names = {i: index("?" if i is not j else "!", i.args[0]) for i in indices}
+        seen = Counter(norm(_anonymous(f, names)).right.key for f in factors if j in free(f))
+        colours.append((j.args[0].key, *sorted(seen.elements())))
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for k, colour in enumerate(colours):
+        groups.setdefault(colour, []).append(k)
+    ties = [permutations(groups[colour]) for colour in sorted(groups)]
+    for choice in product(*ties):
+        yield tuple(k for group in choice for k in group)
+
+
+def _anonymous(t: Term, names: dict[Term, Term]) -> Term:
+    for old, new in names.items():
+        t = substitute(t, old, new)
+    return t
+

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING
 from ..derivation import Derivation
 from ..scalars import entry, mul, num
 from ..terms import Term, bind, free, instantiate, make, postorder
-from .equations import chain, inside, reverse, rewrite
-from .nests import flat, layers
+from .equations import chain, flat, inside, layers, reverse, rewrite
 from .polynomial import expand, monomial_term, to_term
 
 if TYPE_CHECKING:
-    from ..facts import Equation
+    from ..derive import Equation
     from .normaliser import Normaliser
-
-__all__ = ["Part", "Pattern", "copies", "in_product", "in_sum", "leading", "used"]
 
 Values = dict[Term, Term]
 Pattern = tuple["Equation", tuple[Term, ...], Term]

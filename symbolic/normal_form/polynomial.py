@@ -16,18 +16,6 @@ from ..rules import sign
 from ..scalars import ONE, add, mul, num, number_of, power
 from ..terms import Term
 
-__all__ = [
-    "Monomial",
-    "Polynomial",
-    "content",
-    "divided",
-    "expand",
-    "invert",
-    "monomial_term",
-    "positive",
-    "to_term",
-]
-
 Monomial = tuple[tuple[Term, int], ...]
 Polynomial = Mapping[Monomial, Fraction]
 UNIT = Fraction(1)

@@ -4,25 +4,257 @@ A sum of products becomes: what does not depend on the index, taken out, times o
 nested sums over one product of atoms in which every index is tied to the others.  In a component
 equal indices are contracted, orthogonal pairs summed, permutations of an index renamed away,
 and at last the order of the nested sums is chosen without looking at any accidental name.
+
+Equal indices are contracted, orthogonal pairs summed, and a map that stands on every occurrence
+of an index is renamed away.
+
+Statements have symbolic lengths, and the few literal ones are small: two channels of a pair, three
+parts of a proof.  A program has literal lengths everywhere, heads and features, and sums over them
+are best left as sums.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from ..derivation import Derivation
-from ..scalars import ONE, ZERO, integer, mul, number_of, split_integer
-from ..terms import Term, free, instantiate, postorder
-from ..unrolling import longest_written_out
-from .components import component
-from .equations import chain, inside, rewrite, under
-from .nests import opened_index
+from ..derivation import Derivation, Reflexive
+from ..rules import Refused
+from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
+from ..terms import Term, bind, free, instantiate, make, postorder
+from .conditions import common_word, solved
+from .equations import (
+    chain,
+    flat,
+    innermost,
+    inside,
+    layers,
+    opened_index,
+    ordered,
+    renamed,
+    reverse,
+    rewrite,
+    under,
+    wrap,
+)
+from .matching import copies, in_sum, used
+from .polynomial import expand
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
 
-__all__ = ["summation"]
 
+# Up to which literal length an axis is written out entry by entry
+
+USUAL = 8
+_longest: ContextVar[int] = ContextVar("longest", default=USUAL)
+
+
+def longest_written_out() -> int:
+    """The longest literal axis that is written out."""
+    return _longest.get()
+
+
+@contextmanager
+def written_out(most: int) -> Iterator[None]:
+    """Write out axes of literal length up to ``most`` only, while this lasts."""
+    token = _longest.set(most)
+    try:
+        yield
+    finally:
+        _longest.reset(token)
+
+
+# Components of a sum: nested sums over one product in which every index is tied to the others
+
+def component(norm: Normaliser, t: Term) -> Derivation:
+    """A sum of one product in which every factor depends on the index."""
+    front = _prenex(t)
+    step = _contracted(norm, front.right)
+    if step is not None:
+        return norm.then(chain(front, step))
+    return chain(front, ordered(norm, front.right))
+
+
+def _prenex(t: Term) -> Derivation:
+    """Sums among the factors moved to the front: Σ_j a·Σ_k b = Σ_j Σ_k a·b."""
+    whole: Derivation = Reflexive(t)
+    while True:
+        indices, body = layers(whole.right)
+        factors = flat(body)
+        step = next((p for k in range(len(factors)) if (p := _pulled(factors, k, body))), None)
+        if step is None:
+            return whole
+        whole = chain(whole, wrap(whole.right, indices, 0, step))
+
+
+def _pulled(factors: tuple[Term, ...], place: int, body: Term) -> Derivation | None:
+    """a·(Σ_k b)^m as Σ_k a·(Σ_k b)^{m−1}·b, for the factor at a place, or None."""
+    factor = factors[place]
+    exponent = factor.data if factor.op == "power" else 1
+    inner = factor.args[0] if factor.op == "power" else factor
+    if inner.op != "sum" or not isinstance(exponent, int) or exponent < 1 or body is inner:
+        return None
+    others = [x for k, f in enumerate(factors) if k != place for x in flat(f)]
+    if exponent > 1:
+        others.append(power(inner, exponent - 1))
+    target = make("mul", (*others, inner))
+    k = opened_index(body, inner.args[0])
+    wide = make("mul", (*others, *flat(instantiate(inner.args[1], k))))
+    pulled = make("sum", (inner.args[0], bind(wide, k)))
+    back = rewrite("factor", pulled, len(others))
+    return chain(rewrite("ring", body, target), reverse(back))
+
+
+def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
+    """One contraction of a component, or None."""
+    indices, body = layers(t)
+    factors = body.args if body.op == "mul" else (body,)
+    for place, j in enumerate(indices):
+        local = _contraction(factors, j)
+        if local is None:
+            continue
+        rule, arrangement, arguments, outside = local
+        moved = innermost(t, place, len(indices))
+        names, inner = layers(moved.right)
+        translate = dict(zip([*indices[:place], *indices[place + 1 :], j], names, strict=True))
+        target = renamed(arrangement, translate)
+        args = tuple(renamed(a, translate) for a in arguments)
+        last = names[-1]
+        around = moved.right
+        for name in names[:-1]:
+            around = instantiate(around.args[1], name)
+        arrange: Derivation = Reflexive(inner)
+        if rule == "delta":
+            arrange = _gate_solved(inner, names[-1])
+        if target is not arrange.right:
+            arrange = chain(arrange, rewrite("ring", arrange.right, target))
+        step = under(around, (last,), arrange)
+        if outside:
+            step = chain(step, rewrite("factor", step.right, outside))
+            end = len(step.right.args) - 1
+            summed = rewrite(rule, step.right.args[end], *args)
+            step = chain(step, inside(step.right, [(end, summed)]))
+        else:
+            step = chain(step, rewrite(rule, step.right, *args))
+        return chain(moved, wrap(moved.right, names[:-1], 0, step))
+    return _by_equation(norm, t, indices, factors) if norm.assume else None
+
+
+def _choice(gate: Term, j: Term) -> Derivation | None:
+    """An equation that chooses j, as [j = a] with a certainly among the values of j; or None."""
+    step = solved(gate, j)
+    return step if step is not None and below(step.right.args[0].args[1], j.args[0]) else None
+
+
+def _gate_solved(inner: Term, j: Term) -> Derivation:
+    """The product with the first equation that can be solved for j solved."""
+    for place, factor in enumerate(inner.args if inner.op == "mul" else (inner,)):
+        step = _choice(factor, j)
+        if step is not None:
+            return inside(inner, [(place, step)]) if inner.op == "mul" else step
+    return Reflexive(inner)
+
+
+def _by_equation(
+    norm: Normaliser, t: Term, indices: list[Term], factors: Sequence[Term]
+) -> Derivation | None:
+    """A part of the sums that is the left side of an equation at hand, by that equation."""
+    found = in_sum(norm, indices, factors)
+    if found is None:
+        return None
+    moved: Derivation = Reflexive(t)
+    order = list(indices)
+    for j in found.summed:
+        moved = chain(moved, innermost(moved.right, order.index(j), len(order)))
+        order.append(order.pop(order.index(j)))
+    names, inner = layers(moved.right)
+    translate = dict(zip(order, names, strict=True))
+    rest = [renamed(f, translate) for f in found.outside]
+    target = mul(*rest, *(renamed(f, translate) for f in found.factors))
+    step: Derivation = Reflexive(inner) if target is inner else rewrite("ring", inner, target)
+    outer, count = len(names) - len(found.summed), len([x for f in rest for x in flat(f)])
+    for depth in range(len(names) - 1, outer - 1, -1):
+        around = moved.right
+        for name in names[:depth]:
+            around = instantiate(around.args[1], name)
+        step = under(around, (names[depth],), step)
+        if rest:
+            step = chain(step, rewrite("factor", step.right, count))
+    values = {p: renamed(v, translate) for p, v in found.values.items()}
+    part = step.right.args[-1] if rest else step.right
+    last = used(norm, part, found.pattern, values)
+    if last is None:
+        return None
+    step = chain(step, inside(step.right, [(len(step.right.args) - 1, last)]) if rest else last)
+    return chain(moved, wrap(moved.right, names[:outer], 0, step))
+
+
+Contraction = tuple[str, Term, tuple[Term, ...], int]
+
+
+def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
+    """(rule, the product as the rule wants it, arguments, factors outside) for an index."""
+    touching = [f for f in factors if j in free(f)]
+    others = [f for f in factors if j not in free(f)]
+    for gate in touching:
+        if gate.op == "indicator" and gate.args[0].op == "equal":
+            step = _choice(gate, j)
+            if step is not None:
+                rest = [f for f in factors if f is not gate]
+                return "delta", mul(step.right, *rest), (), 0
+    pair = [x for f in touching for x in copies(f)]
+    outside = len([x for f in others for x in flat(f)])
+    if len(pair) == 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair):
+        x, y = pair
+        g = x.args[0]
+        turned = g is y.args[0] and g.op == "var" and g.data[1] == "orthogonal"
+        if turned and any(x.args[k] is y.args[k] is j for k in (1, 2)):
+            return "orthogonal", make("mul", (*others, x, y)), (), outside
+    if j.args[0].op == "space" and len(pair) <= 2 and all(_is_standard(x, j) for x in pair):
+        return "standard", mul(*others, *pair), (), outside
+    if len(touching) == 1 and _counted(touching[0], j):
+        return "count", mul(*others, *touching), (), outside
+    word = common_word(touching, j)
+    if word is not None:
+        return "reindex", mul(*factors), (word,), 0
+    if _backwards(touching, j):
+        return "reflect", mul(*factors), (), 0
+    return None
+
+
+def _backwards(factors: Sequence[Term], j: Term) -> bool:
+    """Whether arrays are read at n − 1 − j and the like, and none at j or forwards from it."""
+    signs = set[bool]()
+    for t in (part for f in factors for part in postorder(f) if part.op == "entry"):
+        for at in t.args[1:]:
+            for monomial, c in expand(at).items():
+                if any(atom is j for atom, _ in monomial):
+                    signs.add(c > 0)
+    return signs == {False}
+
+
+def _is_standard(x: Term, j: Term) -> bool:
+    """Whether a factor is one of the random numbers z[j, i] that are given as standard."""
+    if x.op != "entry" or len(x.args) != 3 or x.args[1] is not j or j in free(x.args[2]):
+        return False
+    return x.args[0].op == "var" and x.args[0].data[1] == "standard"
+
+
+def _counted(f: Term, j: Term) -> bool:
+    """Whether a factor is [j <= m] or [j < m], and m stays on the axis."""
+    if f.op != "indicator" or f.args[0].op not in ("less", "less_equal"):
+        return False
+    try:
+        rewrite("count", make("sum", (j.args[0], bind(f, j))))
+    except Refused:
+        return False
+    return True
+
+
+# Finite sums in the normal form
 
 def summation(norm: Normaliser, t: Term) -> Derivation:
     """The normal form of a sum."""
@@ -81,3 +313,4 @@ def _summed(norm: Normaliser, t: Term, j: Term) -> Derivation:
         whole = chain(first, taken, rest)
         return chain(whole, norm.settle(whole.right))
     return component(norm, t)
+

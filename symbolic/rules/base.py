@@ -7,8 +7,6 @@ from itertools import count
 from ..scalars import index
 from ..terms import Term, free
 
-__all__ = ["NOTHING", "Assumption", "Refused", "Result", "fresh", "need"]
-
 Assumption = tuple[str, Term]
 Result = tuple[Term, frozenset[Assumption]]
 NOTHING: frozenset[Assumption] = frozenset()

@@ -10,11 +10,6 @@ from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
 from .signs import sign
 
-__all__ = [
-    "comparison", "connective", "decide", "equal_swap", "idempotent", "implied", "infinity", "push",
-    "turned", "where",
-]  # fmt: skip
-
 
 def where(t: Term) -> Result:
     """where(c, a, b) = [c]·a + (1 − [c])·b for finite a and b."""

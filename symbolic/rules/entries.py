@@ -9,8 +9,6 @@ from ..scalars import below, entry, index, integer
 from ..terms import Term, bind, free, make
 from .base import NOTHING, Refused, Result, need
 
-__all__ = ["definition", "ordered", "tabulated", "unfold"]
-
 
 def definition(t: Term) -> Result:
     """A named term is its body."""

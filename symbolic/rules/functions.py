@@ -10,12 +10,6 @@ from .base import NOTHING, Refused, Result, need
 from .polynomials import same_polynomial
 from .signs import sign
 
-__all__ = [
-    "absolute", "angle_sum", "angle_zero", "exponential", "exponential_of_log", "half_turn",
-    "hyperbolic", "log", "maximum", "maximum_as_choice", "ordered_absolute", "parity",
-    "pythagoras", "root", "root_of_square",
-]  # fmt: skip
-
 
 def exponential(t: Term, target: Term) -> Result:
     """exp(a) = Π exp(a_k)^{p_k} when a = Σ p_k a_k; exp(0) = 1; exp(-inf) = 0."""

@@ -8,10 +8,6 @@ from .base import NOTHING, Result, fresh, need
 from .signs import sign
 from .sums import closed
 
-__all__ = [
-    "digits", "divide", "equivariance", "hypothesis", "image", "injective", "permutation",
-]  # fmt: skip
-
 
 def permutation(t: Term) -> Result:
     """σ⁻¹(σ(j)) = j = σ(σ⁻¹(j))."""

@@ -8,8 +8,6 @@ from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
 from .signs import sign
 
-__all__ = ["floor", "layer", "remainder"]
-
 
 def layer(t: Term) -> Result:
     """A stack of no layers is its start;  one of m + 1 layers is layer m on a stack of m."""

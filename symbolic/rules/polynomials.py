@@ -12,8 +12,6 @@ from sympy.polys.rings import ring as sympy_ring
 from ..scalars import number_of, power
 from ..terms import Term, make
 
-__all__ = ["same_polynomial"]
-
 
 def _atoms(t: Term, found: dict[Term, int]) -> None:
     if t.op in ("add", "mul", "power"):

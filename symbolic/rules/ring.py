@@ -7,8 +7,6 @@ from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
 from .signs import nonzero as certainly_nonzero
 
-__all__ = ["ring"]
-
 
 def ring(t: Term, target: Term, *nonzero: Term) -> Result:
     """Commutative ring with inverses; atoms listed in ``nonzero`` are not 0 by their form."""

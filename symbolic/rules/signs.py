@@ -18,8 +18,6 @@ from .base import NOTHING, Assumption, fresh
 from .polynomials import same_polynomial
 from .sizes import Known, as_term, collected, minus
 
-__all__ = ["nonzero", "sign"]
-
 Facts = frozenset[Assumption]
 Sign = tuple[int, frozenset[Assumption]]
 NEITHER: Sign = (0, NOTHING)

@@ -15,11 +15,6 @@ from ..scalars import ONE, add, is_integer, is_truth, mul, num, number_of, power
 from ..terms import Term, instantiate, postorder
 from .base import NOTHING, Assumption, fresh
 
-__all__ = [
-    "Known", "Linear", "Monomial", "as_term", "collected", "divided", "gates", "minus",
-    "multiples", "paid", "when",
-]  # fmt: skip
-
 Facts = frozenset[Assumption]
 Sign = tuple[int, Facts]
 Monomial = tuple[Term, ...]

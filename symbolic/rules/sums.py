@@ -8,26 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..scalars import (
-    ONE,
-    ZERO,
-    add,
-    always_less,
-    below,
-    entry,
-    integer,
-    mul,
-    num,
-    number_of,
-    unary,
-)  # fmt: skip
+from ..scalars import ONE, ZERO, add, always_less, below, entry, integer, mul, num, number_of, unary
 from ..terms import Term, bind, free, instantiate, make, substitute
 from .base import NOTHING, Refused, Result, fresh, need
-
-__all__ = [
-    "closed", "constant", "count", "cut", "delta", "distribute", "exchange", "factor", "opened",
-    "orthogonal", "radix", "reflect", "reindex", "standard", "unroll",
-]  # fmt: skip
 
 
 def opened(t: Term, rule: str, *, expectation: bool = False) -> tuple[Term, Term, Term]:

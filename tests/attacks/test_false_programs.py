@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import adapted, look
 from attnproof.real_code.collecting import Collected

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.measure.examine import examine
 
 from .corpus import Bug, Control, Make, all_bugs, all_controls

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.remarks import Remark, remarks_on
 

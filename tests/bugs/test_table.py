@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 
 from .compared import NUMBER, differences
 from .corpus import all_bugs, all_controls

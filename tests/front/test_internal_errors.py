@@ -124,7 +124,7 @@ def test_a_cell_of_a_sweep_that_fails_says_whose_fault_it_is() -> None:
 
     wanted = asked(0)
     plan = plan_of(wanted)
-    record = sweep(plan, wanted, measure=planted("numeric/measuring.py"))
+    record = sweep(plan, wanted, measure=planted("numeric/check.py"))
     assert {cell.status for cell in record.cells} == {"failed"}
     assert all(told_as_ours(cell.reason) and cell.traceback for cell in record.cells)
     assert exit_code([record], 1) == 2

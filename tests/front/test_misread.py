@@ -12,8 +12,8 @@ from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
 from attnproof.evidence import MisreadEvidence
 from attnproof.numeric.check import measure
-from attnproof.numeric.parts import parts_of
 from attnproof.numeric.residues.exact import exact
+from attnproof.numeric.task import parts_of
 from attnproof.records import Results
 from attnproof.sweeping.sweep import planned, sweep
 from attnproof.symbolic.comparison import NotRun

@@ -13,7 +13,7 @@ from attnproof import study_commands
 from attnproof.cli import main
 from attnproof.document import markdown
 from attnproof.numeric.rotary_precision import survey as surveying
-from attnproof.numeric.rotary_precision.scores import Errors, errors
+from attnproof.numeric.rotary_precision.limits import Errors, errors
 from attnproof.precision import PrecisionRecord, document, sheets
 
 QUICK = ("float32", "bfloat16", "float16 throughout")

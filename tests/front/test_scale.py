@@ -9,7 +9,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.evidence import schema_text
-from attnproof.numeric.calibration import in_force
+from attnproof.numeric.calibration import store as in_force
 from attnproof.numeric.implementations import scaled_dot_product
 from attnproof.scale import ScaleRecord
 
@@ -75,7 +75,7 @@ def test_refusals(arguments: list[str], told: str, capsys: pytest.CaptureFixture
 def test_a_backend_without_constants_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attnproof.numeric.calibration.in_force.stored", lambda _: None)
+    monkeypatch.setattr("attnproof.numeric.calibration.store.stored", lambda _: None)
     monkeypatch.setenv("ATTNPROOF_CALIBRATE", "never")
     in_force._found.cache_clear()
     try:

@@ -101,7 +101,7 @@ def test_nothing_is_taken_that_was_made_otherwise(
 
 
 def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnproof.numeric.calibration import in_force
+    from attnproof.numeric.calibration import store as in_force
 
     found = digests.calibration("cpu")
     known = in_force.calibration_of(torch.device("cpu"))

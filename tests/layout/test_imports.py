@@ -204,3 +204,29 @@ def torch_after(root: Path, modules: list[str]) -> str:
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
+
+
+def absent(text: str, root: Path) -> list[str]:
+    """The modules of the package that a file of its root loads by name and that are not there."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args]
+    first = [call.args[0] for call in calls if ast.unparse(call.func).endswith("import_module")]
+    names = [argument.value for argument in first if isinstance(argument, ast.Constant)]
+    return [
+        name for name in map(str, names) if name.startswith(".") and not any(
+            (root / FRONT / (name[1:].replace(".", "/") + end)).is_file()
+            for end in (".py", "/__init__.py")
+        )
+    ]  # fmt: skip
+
+
+def test_what_is_loaded_by_its_name_is_there(root: Path) -> None:
+    found = {
+        path.name: names for path in sorted((root / FRONT).glob("*.py"))
+        if (names := absent(path.read_text(encoding="utf-8"), root))
+    }  # fmt: skip
+    assert not found
+
+
+def test_a_name_of_no_module_is_caught(root: Path) -> None:
+    assert absent('import_module(".numeric.gone", __package__)', root) == [".numeric.gone"]
+    assert not absent('import_module(".numeric.check", __package__)', root)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnproof.numeric.design_results import tasks_of
+from attnproof.numeric.check import tasks_of
 from attnproof.numeric.designs import DESIGNS
-from attnproof.numeric.parts import drawn
 from attnproof.numeric.scale import scale_named
+from attnproof.numeric.task import drawn
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import boolean, permutation, real

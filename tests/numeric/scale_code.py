@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.at_scale.call import Call, Kernel, kernel_named
+from attnproof.numeric.at_scale.comparison import Found
 from attnproof.numeric.at_scale.methods import check_at_scale
-from attnproof.numeric.at_scale.results import Found
 
 CPU = torch.device("cpu")
 FLASH = kernel_named("flash", CPU)

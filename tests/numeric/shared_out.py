@@ -12,10 +12,8 @@ from torch import Tensor
 
 from attnproof.catalogue import load_catalogue
 from attnproof.numeric.at_scale.call import Call, Kernel, kernel_named
-from attnproof.numeric.sharded.attention import check_sharded
-from attnproof.numeric.sharded.reading import SharedReading
-from attnproof.numeric.sharded.shares import CannotShare, processes
-from attnproof.numeric.sharded.statements import measure_sharded
+from attnproof.numeric.sharded.attention import CannotShare, check_sharded, processes
+from attnproof.numeric.sharded.statements import SharedReading, measure_sharded
 from attnproof.numeric.walk import Replacement, Rows, Where, never
 from tests.numeric.statements import PAIRS
 

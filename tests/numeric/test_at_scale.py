@@ -11,18 +11,19 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnproof.numeric.arithmetic import Arithmetic
-from attnproof.numeric.at_scale import memory, reach, residual, streaming, threads
+from attnproof.numeric import attention_bound as streaming
+from attnproof.numeric import attention_bound as threads
+from attnproof.numeric.at_scale import call as memory
+from attnproof.numeric.at_scale import residual
+from attnproof.numeric.at_scale import sampled as reach
+from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
-from attnproof.numeric.at_scale.comparison import Worst, with_residual, worse
-from attnproof.numeric.at_scale.cost import cost_at_scale
-from attnproof.numeric.at_scale.inputs import arrays, clustered
-from attnproof.numeric.at_scale.keys_permuted import most_rises
-from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways
-from attnproof.numeric.at_scale.results import chance
-from attnproof.numeric.at_scale.sampled import check_rows, places, sampled
-from attnproof.numeric.at_scale.streaming import streamed
+from attnproof.numeric.at_scale.comparison import Worst, chance, with_residual, worse
+from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways, cost_at_scale
+from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
+from attnproof.numeric.attention_bound import streamed
 from attnproof.numeric.measurement import Judged
+from attnproof.numeric.rounded import Arithmetic
 from tests.numeric.scale_code import CPU, DTYPES, TOKENS, call, checked
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.at_scale.key_tests import LIMIT
+from attnproof.numeric.at_scale.clusters import LIMIT
 from attnproof.numeric.at_scale.methods import WAYS, check_at_scale
 from tests.numeric.scale_code import (
     DTYPES,

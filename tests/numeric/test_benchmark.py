@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from attnproof.numeric.benchmark import benchmark_equivariance
 from attnproof.theorems.definitions.attention import attention
+from benchmarks.numeric_time import benchmark_equivariance
 
 
 def test_a_check_is_measured_in_forwards() -> None:

@@ -9,23 +9,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.calibration.constants import constants_of
-from attnproof.numeric.calibration.depth import SEQUENTIAL, Depth, fitted, widest
 from attnproof.numeric.calibration.functions import (
     FUNCTIONS,
     Function,
-    measured_error,
-    softmax_error,
-)
-from attnproof.numeric.calibration.in_force import calibration_of
-from attnproof.numeric.calibration.kernels import (
     kernel_record,
+    measured_error,
     scores_stored,
+    softmax_error,
     summed_by,
     weights_stored,
 )
 from attnproof.numeric.calibration.measuring import operand_unit, order_record
 from attnproof.numeric.calibration.order import depth_of, digits_kept, softmax_depth
+from attnproof.numeric.calibration.record import SEQUENTIAL, Depth, constants_of, fitted, widest
+from attnproof.numeric.calibration.store import calibration_of
 from attnproof.numeric.profile import profile_of
 
 CPU = torch.device("cpu")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.calibration import in_force, store
-from attnproof.numeric.calibration.backend import backend_of
-from attnproof.numeric.calibration.in_force import NotCalibrated, calibration_of, constants_for
-from attnproof.numeric.calibration.record import Calibration
+from attnproof.numeric.calibration import store
+from attnproof.numeric.calibration import store as in_force
+from attnproof.numeric.calibration.record import Calibration, backend_of
+from attnproof.numeric.calibration.store import NotCalibrated, calibration_of, constants_for
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic.claim import equal

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.attention_inputs import read_as
-from attnproof.numeric.check import measure
+from attnproof.numeric.check import UNCHANGED, measure
+from attnproof.numeric.design_changes import read_as
 from attnproof.numeric.designs import DESIGNS, UnknownDesign, designs_named
-from attnproof.numeric.measuring import UNCHANGED
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real

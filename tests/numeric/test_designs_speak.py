@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.check import measure
-from attnproof.numeric.design_results import OVERFLOWED, UNDERFLOWED, merged, ratio_of
+from attnproof.numeric.check import OVERFLOWED, UNDERFLOWED, measure, merged, ratio_of
 from attnproof.numeric.measurement import Judged, Measurement
 from attnproof.numeric.scale import SCALES
 from attnproof.symbolic import namespace as xp

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnproof.numeric import check, devices
-from attnproof.numeric.at_scale import memory
+from attnproof.numeric.at_scale import call as memory
 from attnproof.numeric.at_scale.call import timed
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of

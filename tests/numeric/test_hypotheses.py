@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import hypotheses, measuring, sample
+from attnproof.numeric import check as measuring
+from attnproof.numeric import hypotheses, sample
 from attnproof.numeric.check import ReadingError, measure
-from attnproof.numeric.hypotheses_hold import Unsatisfiable, broken
+from attnproof.numeric.hypotheses import Unsatisfiable, broken
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named, sizes_of

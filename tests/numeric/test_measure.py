@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnproof.numeric.check import ReadingError, devices, measure
+from attnproof.numeric.check import ReadingError, measure
+from attnproof.numeric.devices import devices
 from attnproof.numeric.implementations import DoesNotFit, found
 from attnproof.numeric.measurement import Measurement
 from attnproof.symbolic.claim import all_positive, equal, exists

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import norms, rounded
-from attnproof.numeric.arithmetic import Arithmetic
+from attnproof.numeric import rounded
+from attnproof.numeric import rounded as norms
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.rounded import Arithmetic
 from tests.numeric.statements import CPU
 
 

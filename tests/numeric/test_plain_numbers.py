@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from attnproof.numeric.check import measure
-from attnproof.numeric.integers import Integers
-from attnproof.numeric.torch_reading import TorchReading
+from attnproof.numeric.torch_reading import Integers, TorchReading
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, rows
 from attnproof.symbolic.givens import (

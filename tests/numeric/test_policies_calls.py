@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
-from attnproof.numeric.calling import Calls
 from attnproof.numeric.check import measure
 from attnproof.numeric.compare import of_definition, worst
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.measurement import escapes, rows_of
-from attnproof.numeric.policies.sharing import SharedSpreads, sharing
+from attnproof.numeric.policies.calculus import SharedSpreads, sharing
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
+from attnproof.numeric.rounded import Arithmetic
+from attnproof.numeric.run import Calls
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.walk import Replacement, Rows, never

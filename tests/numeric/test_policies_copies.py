@@ -8,8 +8,8 @@ import torch
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
 from attnproof.numeric.policies.calculus import SpreadArithmetic
-from attnproof.numeric.policies.kernels import attention_spread
 from attnproof.numeric.policies.residual import LIMIT, Generic
+from attnproof.numeric.policies.weights import attention_spread
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import permutation, real

@@ -14,8 +14,8 @@ from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import implementations
 from attnproof.numeric.measurement import escapes
-from attnproof.numeric.policies.bitwise import queries_moved, reads_as_given
 from attnproof.numeric.policies.calculus import SpreadArithmetic
+from attnproof.numeric.policies.judging import queries_moved, reads_as_given
 from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
 from attnproof.numeric.policies.weights import attended, kernel_of
 from attnproof.numeric.profile import profile_of

@@ -10,9 +10,8 @@ import torch
 
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.policies.calculus import SpreadArithmetic
-from attnproof.numeric.policies.independent import LAMBDA, multiplicity
-from attnproof.numeric.policies.kernels import attention_spread, softmax_spread
-from attnproof.numeric.policies.spread import Spread
+from attnproof.numeric.policies.spread import LAMBDA, Spread, multiplicity
+from attnproof.numeric.policies.weights import attention_spread, softmax_spread
 from attnproof.numeric.profile import profile_of
 
 CPU = torch.device("cpu")

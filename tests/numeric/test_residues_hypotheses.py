@@ -9,7 +9,7 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof.numeric.residues.exact import checked, exact
-from attnproof.numeric.residues.obeying import Obeying
+from attnproof.numeric.residues.hypotheses import Obeying
 from attnproof.numeric.residues.towers import Tower
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import at_least, differ, equal, for_all, greater

@@ -9,17 +9,16 @@ import pytest
 import torch
 
 from attnproof.numeric.residues import towers as powers_of
-from attnproof.numeric.residues.arithmetic import FieldArithmetic
-from attnproof.numeric.residues.cost import cost
 from attnproof.numeric.residues.exact import exact
-from attnproof.numeric.residues.residue import EXACT, ONCE, Residue
-from attnproof.numeric.residues.solving import inverse, linear, square_roots
+from attnproof.numeric.residues.lengths import BUDGET, work
+from attnproof.numeric.residues.residue import EXACT, ONCE, FieldArithmetic, Residue
+from attnproof.numeric.residues.roots import inverse, linear, square_roots
 from attnproof.numeric.residues.towers import power, powers, tower
-from attnproof.numeric.residues.work import BUDGET, work
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import orthogonal, permutation, real, sizes
 from attnproof.symbolic.namespace import exp
 from attnproof.theorems.definitions.attention import attention, softmax
+from benchmarks.scale_time import cost
 from tests.numeric.statements import PAIRS, stated
 
 r, n = sizes("r n", "tokens")

@@ -7,11 +7,17 @@ from random import Random
 import pytest
 import torch
 
-from attnproof.numeric.residues.arithmetic import FieldArithmetic
-from attnproof.numeric.residues.circle import choices, order_of, random_points
-from attnproof.numeric.residues.residue import Degree, NoResidue, Residue
+from attnproof.numeric.residues.residue import Degree, FieldArithmetic, NoResidue, Residue
 from attnproof.numeric.residues.roots import root, roots
-from attnproof.numeric.residues.towers import NoTower, is_prime, powers, tower
+from attnproof.numeric.residues.towers import (
+    NoTower,
+    choices,
+    is_prime,
+    order_of,
+    powers,
+    random_points,
+    tower,
+)
 
 PRIMES = (7, 23, 1_019, 4_194_287)
 

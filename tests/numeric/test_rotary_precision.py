@@ -9,19 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnproof.numeric.devices import one_thread
 from attnproof.numeric.rotary_precision import bound as bounds
-from attnproof.numeric.rotary_precision import scores
-from attnproof.numeric.rotary_precision.comparison import Compared, compare, layout_of, relative
-from attnproof.numeric.rotary_precision.extraction import (
-    Turn,
-    by_table,
-    frequencies_of,
-    places,
-    turned_units,
-    wrapped,
-)
-from attnproof.numeric.rotary_precision.faults import checked, half_split
-from attnproof.numeric.rotary_precision.formats import (
+from attnproof.numeric.rotary_precision import limits as scores
+from attnproof.numeric.rotary_precision.bound import (
     FORMATS,
     FORMULA_ERROR,
     Format,
@@ -30,16 +21,33 @@ from attnproof.numeric.rotary_precision.formats import (
     format_named,
     tf32,
 )
+from attnproof.numeric.rotary_precision.extraction import (
+    Turn,
+    by_table,
+    frequencies_of,
+    places,
+    turned_units,
+    wrapped,
+)
 from attnproof.numeric.rotary_precision.limits import (
     BASES,
     SHIFTS,
+    Pairs,
     breaks,
     collision,
     drift,
+    errors,
     grid,
+    turned,
 )
-from attnproof.numeric.rotary_precision.scores import Pairs, errors, turned
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.rotary_precision.survey import (
+    Compared,
+    checked,
+    compare,
+    half_split,
+    layout_of,
+    relative,
+)
 from attnproof.theorems.definitions.rotary import rotate
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32

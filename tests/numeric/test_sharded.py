@@ -15,7 +15,7 @@ import pytest
 from attnproof.numeric.at_scale.methods import check_at_scale
 from attnproof.numeric.measurement import Measurement
 from attnproof.numeric.sharded import SIDES_DIFFER
-from attnproof.numeric.sharded.shares import processes
+from attnproof.numeric.sharded.attention import processes
 from attnproof.scale import lines_of, sharded_record
 from tests.numeric.shared_out import CASES, CPU, REFUSED, THEOREMS, call
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from attnproof.numeric import steps
-from attnproof.numeric.arithmetic import Arithmetic
+from attnproof.numeric import run as steps
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.rounded import Arithmetic
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import depths, scale_named
 from attnproof.numeric.torch_reading import BoundReading, TorchReading

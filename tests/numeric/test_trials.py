@@ -14,20 +14,21 @@ from attnproof.numeric.designs import DESIGNS, NORMAL
 from attnproof.numeric.measurement import POLICIES, Judged
 from attnproof.numeric.run import run
 from attnproof.numeric.trials import judging
-from attnproof.numeric.trials.batches import Batch, fault_batches, honest_batches
-from attnproof.numeric.trials.code import attend
-from attnproof.numeric.trials.faults import FAULTS, Fault
-from attnproof.numeric.trials.honest import honest
+from attnproof.numeric.trials.faults import FAULTS, Fault, attend, honest
 from attnproof.numeric.trials.judging import (
+    HAND,
+    Batch,
     Case,
     Said,
     effect,
+    fault_batches,
     fault_cases,
+    honest_batches,
     honest_cases,
+    ruled,
     upper,
     values_in,
 )  # fmt: skip
-from attnproof.numeric.trials.rules import HAND, ruled
 from attnproof.numeric.trials.statements import TRIALS, task_of
 from tests.numeric.statements import CPU
 

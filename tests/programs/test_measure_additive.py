@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.declared import DeclaredAdditive
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding

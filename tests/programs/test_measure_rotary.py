@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.draw import Draw
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine

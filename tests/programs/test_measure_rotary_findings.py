@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.declared import DeclaredRotary
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.numeric.rotary_precision.survey import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.calling import calm, evaluating, fresh
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding

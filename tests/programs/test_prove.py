@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import (

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.threads import one_thread
+from attnproof.numeric.devices import one_thread
 from attnproof.programs.identify.offsets import t5_bucket
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.givens import Given, positions, real
-from attnproof.symbolic.normal_form.angles import apart
+from attnproof.symbolic.normal_form.functions import apart
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement

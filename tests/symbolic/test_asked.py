@@ -17,7 +17,7 @@ import pytest
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.faults import fault_of
 from attnproof.symbolic.givens import real, sizes
-from attnproof.symbolic.inspection import arrays_only
+from attnproof.symbolic.refusals import arrays_only
 from attnproof.symbolic.statement import OutsideAxis, Theorem
 
 (n,) = sizes("n")

@@ -10,15 +10,17 @@ import pytest
 import sympy as sp
 from flint import arb, fmpq
 
-from attnproof.symbolic import exact_angles as turns
+from attnproof.symbolic import certified_numbers as turns
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.balls import Balls
+from attnproof.symbolic.candidates import sample_functions
 from attnproof.symbolic.certified_numbers import (
     FUNCTIONS,
     MINUS_INFINITY,
     UNDEFINED,
     NotANumber,
     Unclear,
+    ball,
     certified_gap,
     finite,
     floor_divide,
@@ -27,11 +29,9 @@ from attnproof.symbolic.certified_numbers import (
     remainder,
     same,
 )  # fmt: skip
-from attnproof.symbolic.exact_angles import ball
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.namespace import abs as abs_
 from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
-from attnproof.symbolic.sample_functions import sample_functions
 
 POINTS = [Fraction(x) for x in "0 1 -1 1/3 -7/2 9/4 10".split()]  # noqa: SIM905
 

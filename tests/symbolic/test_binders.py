@@ -24,7 +24,7 @@ from attnproof.symbolic.claim import (
     rows,
 )  # fmt: skip
 from attnproof.symbolic.derivation import Reflexive, Sign, Witness
-from attnproof.symbolic.facts import law_of
+from attnproof.symbolic.derive import law_of
 from attnproof.symbolic.givens import Given, function, index_below, natural, real, sizes
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.latex import claim_latex

@@ -24,9 +24,9 @@ from attnproof.symbolic import (
     real,
     sizes,
 )
+from attnproof.symbolic.expressions.array import entry_lines
 from attnproof.symbolic.expressions.deriving import Derivation, derive, sides
 from attnproof.symbolic.expressions.generators import Generators
-from attnproof.symbolic.expressions.printing import entry_lines
 from attnproof.symbolic.expressions.signs import certain_sign
 from attnproof.symbolic.statement import Statement, Theorem
 from attnproof.theorems.definitions.attention import attention, softmax

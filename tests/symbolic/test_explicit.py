@@ -16,7 +16,6 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.candidates import draw
-from attnproof.symbolic.explicit import explicit
 from attnproof.symbolic.givens import (
     Given,
     boolean,
@@ -28,6 +27,7 @@ from attnproof.symbolic.givens import (
     sizes,
 )  # fmt: skip
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
+from benchmarks.explicit import explicit
 
 n, d = sizes("n d")
 SIZES = {"n": 3, "d": 2}

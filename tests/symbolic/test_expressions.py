@@ -14,8 +14,8 @@ import sympy as sp
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.expressions import namespace as xp
 from attnproof.symbolic.expressions.array import Expressions, Length, as_expressions, symbols
-from attnproof.symbolic.expressions.facts import Impossible, use
 from attnproof.symbolic.expressions.generators import Finer, Generators
+from attnproof.symbolic.expressions.judging import Impossible, use
 from attnproof.symbolic.expressions.signs import certain_sign, certified_value
 from attnproof.theorems.definitions.attention import attention, causal_self_attention, softmax
 from attnproof.theorems.definitions.kernels import layer_norm, triangular

@@ -12,7 +12,6 @@ from array_api_compat import array_namespace
 
 from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.assignments import Draw, crossing, smooth
 from attnproof.symbolic.claim import (
     all_positive,
     at_least,
@@ -25,7 +24,7 @@ from attnproof.symbolic.claim import (
     iterate,
     rows,
 )
-from attnproof.symbolic.comparison import NotRun, TermValues
+from attnproof.symbolic.comparison import Draw, NotRun, TermValues, crossing, smooth
 from attnproof.symbolic.gate import Misreading, misreading
 from attnproof.symbolic.givens import (
     boolean,

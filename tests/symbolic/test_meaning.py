@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from attnproof.symbolic import Array, function, real, sizes
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import broadcast_to, matmul
+from attnproof.symbolic.evaluate import Evaluator, sources
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.meaning import _RULES, ELEMENTWISE, NoMeaning, entry_of
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num
@@ -295,3 +296,39 @@ def test_the_summed_index_is_none_of_those_that_stand_there() -> None:
     assert row in free(entry_of(make("reduce", (inside,), 0), ()))
     assert row in free(entry_of(make("matmul", (inside, U)), ()))
     assert row in free(entry_of(make("matmul", (U, inside)), ()))
+
+
+READ: dict[str, Callable[..., Any]] = {
+    "permute": lambda X, _: X.mT,
+    "new axis": lambda X, _: X[:, None],
+    "broadcast": lambda X, _: xp.broadcast_to(X, (2, *X.shape)),
+    "matmul": lambda X, W: X @ W,
+    "reduce": lambda X, _: xp.sum(X, axis=1),
+    "concat": lambda X, W: xp.concat([X, W], axis=0),
+    "stack": lambda X, _: xp.stack([X, X * 2], axis=1),
+    "slice": lambda X, _: X[1:],
+    "pick": lambda X, _: X[:, 0],
+    "reshape": lambda X, _: X.reshape(1, X.shape[0], X.shape[1]),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_a_term_reads_follows_from_its_meaning(name: str) -> None:
+    """What is said to stand at one place of an axis changes nothing anywhere else."""
+    n, d = sizes("n d")
+    term = READ[name](real(n, d).named("X"), real(d, d).named("W")).term
+    lengths, values = {"n": 4, "d": 3}, {"X": np.zeros((4, 3)), "W": np.ones((3, 3))}
+    before = Evaluator(np, lengths, values)(term)
+    (k, found), *_ = (
+        (k, places) for k, places in enumerate(sources(term))
+        if places is not None and any(v.data[0] == "X" for v in free(term.args[k]) if v.op == "var")
+    )  # fmt: skip
+    assert term.args[k].shape == (n.term, d.term)
+    whole = [(axis, source) for axis, source in enumerate(found) if isinstance(source, int)]
+    for axis, source in whole:
+        for place in range((4, 3)[axis]):
+            moved = np.zeros((4, 3))
+            np.moveaxis(moved, axis, 0)[place] = 1.0
+            after = Evaluator(np, lengths, {**values, "X": moved})(term)
+            changed = np.argwhere(after != before)[:, source]
+            assert set(changed) == {place}

@@ -15,11 +15,11 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.evaluate import Evaluator
-from attnproof.symbolic.explicit import explicit
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.latex import latex
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
+from benchmarks.explicit import explicit
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {"x": real(N), "a": real(), "p": positive(), "M": boolean(N)}

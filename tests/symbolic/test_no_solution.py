@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from flint import arb, fmpq
 
+from attnproof.symbolic import failures as no_solution
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic import no_solution
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.certified_numbers import NotANumber
 from attnproof.symbolic.claim import Claim, equal, exists
+from attnproof.symbolic.failures import Affine, Equation, contradiction
 from attnproof.symbolic.givens import positions, real, sizes
-from attnproof.symbolic.no_solution import Affine, Equation, contradiction
 from attnproof.symbolic.refute import refute
 
 (n,) = sizes("n")

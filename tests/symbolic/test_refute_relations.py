@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnproof.symbolic import admissible, failures, laws
+from attnproof.symbolic import admissible, failures
+from attnproof.symbolic import admissible as laws
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.admissible import obeys
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.balls import Balls
-from attnproof.symbolic.candidates import Candidate
+from attnproof.symbolic.candidates import Candidate, is_design
 from attnproof.symbolic.claim import (
     Claim,
     Law,
@@ -28,7 +29,6 @@ from attnproof.symbolic.claim import (
     rows,
 )  # fmt: skip
 from attnproof.symbolic.decision import Witness
-from attnproof.symbolic.designs import is_design
 from attnproof.symbolic.givens import (
     Given,
     function,
@@ -267,7 +267,7 @@ def test_what_a_given_says_is_checked_exactly() -> None:
 def test_designs_are_designs() -> None:
     from random import Random
 
-    from attnproof.symbolic.designs import design, outcomes
+    from attnproof.symbolic.candidates import design, outcomes
 
     for numbers in (1, 2, 3, 4):
         for count in outcomes(numbers):

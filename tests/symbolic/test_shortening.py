@@ -12,16 +12,16 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.boundedness import bounded
 from attnproof.symbolic.claim import Claim, at_least, differ, equal
 from attnproof.symbolic.continuity import whole_valued
+from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair
+from attnproof.symbolic.latex.statements import DEEP, PAGE, shortened
 from attnproof.symbolic.plain import plain, plain_claim
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import add, entry, index, mul, size
-from attnproof.symbolic.shortening import DEEP, PAGE, shortened
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.steps import rule_counts
 from attnproof.symbolic.terms import Term, free, postorder
-from attnproof.symbolic.unfolding import opened
 
 (n,) = sizes("n")
 GIVEN = {"a": real(n), "b": real(n)}

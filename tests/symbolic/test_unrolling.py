@@ -9,10 +9,10 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import permutation, real, sizes
 from attnproof.symbolic.normal_form.normaliser import Normaliser
+from attnproof.symbolic.normal_form.sums import USUAL, longest_written_out, written_out
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import postorder
-from attnproof.symbolic.unrolling import USUAL, longest_written_out, written_out
 
 (n,) = sizes("n", "tokens")
 EFFORT = Effort(refuting=False, prove=20.0)

@@ -9,8 +9,8 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import rows
+from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.scalars import integer, is_integer
-from attnproof.symbolic.unfolding import opened
 
 __all__ = ["each"]
 

@@ -357,6 +357,6 @@ def _all_below(places: Tensor, length: int) -> bool:
 
 
 def _settled(place: Array) -> Term:
-    from attnproof.symbolic.unfolding import opened
+    from attnproof.symbolic.divisors import opened
 
     return integer(opened(place.term).right) if place.term.op == "pick" else place.term

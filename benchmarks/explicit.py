@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from .evaluate import Evaluator
-from .terms import Term
-
-__all__ = ["Explicit", "explicit"]
+from attnproof.symbolic.evaluate import Evaluator
+from attnproof.symbolic.terms import Term
 
 _INDEX_KINDS = ("permutation", "injection", "index map", "boolean")
 _SYMBOLS: dict[str, dict[str, bool]] = {
@@ -86,30 +84,12 @@ class Explicit(Evaluator):
             raise ValueError(f"{t.data} is an index; give it a value")
         return self.values[str(t.data)]
 
-    def elementwise(self, op: str, *args: Any) -> Any:
-        return _each(_FUNCTIONS[op], *args)
-
-    def op_power(self, t: Term) -> Any:
-        exponent: Any = t.data
-        return _each(lambda x: _number(x) ** exponent, self(t.args[0]))
-
-    def op_equal(self, t: Term) -> Any:
-        return _each(lambda x, y: sp.Eq(_number(x), _number(y)), *map(self, t.args))
-
-    def op_less(self, t: Term) -> Any:
-        return _each(lambda x, y: sp.Lt(_number(x), _number(y)), *map(self, t.args))
-
-    def op_less_equal(self, t: Term) -> Any:
-        return _each(lambda x, y: sp.Le(_number(x), _number(y)), *map(self, t.args))
-
-    def op_and(self, t: Term) -> Any:
-        return _each(lambda x, y: sp.And(_truth(x), _truth(y)), *map(self, t.args))
-
-    def op_or(self, t: Term) -> Any:
-        return _each(lambda x, y: sp.Or(_truth(x), _truth(y)), *map(self, t.args))
-
-    def op_not(self, t: Term) -> Any:
-        return _each(lambda x: sp.Not(_truth(x)), self(t.args[0]))
+    def elementwise(self, op: str, data: Any, *args: Any) -> Any:
+        if op == "power":
+            return _each(lambda x: _number(x) ** data, *args)
+        return _each(_FUNCTIONS[op], *args) if op in _FUNCTIONS else (
+            super().elementwise(op, data, *args)
+        )  # fmt: skip
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)
@@ -162,6 +142,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floor_divide": lambda x, y: sp.floor(_number(x) / _number(y)),
     "remainder": lambda x, y: sp.Mod(_number(x), _number(y)),
     "where": _where,
+    "equal": lambda x, y: sp.Eq(_number(x), _number(y)),
+    "less": lambda x, y: sp.Lt(_number(x), _number(y)),
+    "less_equal": lambda x, y: sp.Le(_number(x), _number(y)),
+    "and": lambda x, y: sp.And(_truth(x), _truth(y)),
+    "or": lambda x, y: sp.Or(_truth(x), _truth(y)),
+    "not": lambda x: sp.Not(_truth(x)),
 }
 
 
