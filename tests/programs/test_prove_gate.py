@@ -323,7 +323,7 @@ def test_numbers_beyond_all_whole_numbers_of_torch_are_read() -> None:
 
 
 def test_a_fill_does_not_hide_the_rest_of_a_bias() -> None:
-    def bias(queries: int, keys: Any) -> Tensor:
+    def bias(queries: int, keys: int | torch.SymInt) -> Tensor:
         j = torch.arange(keys)[None, :]
         away = (j - torch.arange(queries)[:, None] - keys + queries).float()
         if isinstance(keys, int) and keys > 30:
