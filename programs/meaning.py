@@ -31,14 +31,17 @@ ROUNDINGS = 1e-5
 
 def require_meaning(
     run: Run, arrays: Mapping[str, Any], signature: Signature, lengths: Mapping[str, int],
-    apart: str,
+    apart: str, *, used: bool = False,
 ) -> None:  # fmt: skip
     """Refuse a line if an array reaches another place than its own along one of its letters.
 
     ``apart``: the letters along which what goes in and what comes out stand at one place.  Of keys
-    and values that is not so along tokens.  Raises ``DoesNotFit``.
+    and values that is not so along tokens.  Code that changes its inputs, that gives NaN, or that
+    gives something else each time is no matter of its line.  ``used``: what is rotated must also
+    reach something.  Raises ``DoesNotFit``.
     """
-    plain = run(arrays, lengths)
+    plain = run(_copied(arrays), lengths)
+    finite = all(bool(x.isfinite().all()) for x in plain.values() if isinstance(x, Tensor))
     for one in signature.arrays:
         own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > PLACE + 1)
         along = [c for c in own if c in ALONG]
@@ -47,15 +50,28 @@ def require_meaning(
         held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
         held = [c for c in held if not (role(one) in MASKS and c == "n")]
         other = {**arrays, one.name: _changed(one, arrays[one.name], along, lengths)}
-        after, reached = run(other, lengths), False
+        after, reached = run(_copied(other), lengths), False
         for back, moved in _moved(signature, plain, after, lengths):
             reached |= bool(moved.any())
             there = _elsewhere(back, moved, held, lengths)
-            if there:
+            if there and _repeats(run, arrays, plain, signature, lengths):
                 raise DoesNotFit(f"called as {signature}, {one.name} at one place of {there} "
                                  "reaches others, so that this is no such axis")  # fmt: skip
-        if not reached and role(one) in TURNED and "D" in own:
+        if used and not reached and finite and role(one) in TURNED and "D" in own:
             raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
+
+
+def _copied(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: x.clone() if isinstance(x, Tensor) else x for name, x in arrays.items()}
+
+
+def _repeats(
+    run: Run, arrays: Mapping[str, Any], plain: Mapping[str, Any], signature: Signature,
+    lengths: Mapping[str, int],
+) -> bool:  # fmt: skip
+    """Whether a call gives the same numbers twice: then another input made the difference."""
+    moved = _moved(signature, plain, run(_copied(arrays), lengths), lengths)
+    return not any(bool(where.any()) for _, where in moved)
 
 
 def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, int]) -> Tensor:
@@ -89,6 +105,7 @@ def _moved(
             continue
         largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0
         same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest, equal_nan=True)
+        same |= a.isnan() | b.isnan()
         found.append((letters, ~same))
     return found
 

@@ -244,7 +244,8 @@ class Turning:
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
         arrays, lengths = self.given(tuple(xs), at if self.places else None)
-        require_meaning(runs(self.rotates, self.signature), arrays, self.signature, lengths, APART)
+        require_meaning(runs(self.rotates, self.signature), arrays, self.signature, lengths, APART,
+                        used=True)  # fmt: skip
 
     def made(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor

@@ -9,14 +9,13 @@ numbers, with gradients wanted and without, however its inputs lie in memory, ca
 
 from __future__ import annotations
 
-import itertools
 import math
-import random
 import resource
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from time import process_time
 
 import torch
@@ -25,18 +24,16 @@ from torch import Tensor, nn
 from .compared import CHANGES, apart, runs_of
 from .exporting import modules_in
 from .guards import met
+from .lengths import Lengths, every, named, pairs, small
 from .parts import letters_of
-from .source_numbers import constants_in, derived, numbers_of
+from .source_numbers import constants_in, numbers_of
 from .stating import Graph
 from .work import work_of
 
 __all__ = ["Gate", "gate"]
 
-Lengths = Mapping[str, int]
 Results = tuple[Tensor, ...]
-SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
-CUTS = (65, 257)  # where lengths are no more small, or middling
-NAMED, FEW = 48, 12  # numbers of the source that are tried as positions, and two at a time
+NAMED = 48  # numbers of the source that are tried as positions
 # Work, as it is counted in work.py: a million takes about a millisecond.
 WORK = {"small": 100_000_000, "named": 400_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
@@ -50,7 +47,7 @@ WAYS = ("plain", "gradients", "plain", "apart", "inference", "one", "trained", "
         "int32", "plain", "apart")  # fmt: skip
 HOW = {"gradients": "with gradients wanted", "trained": "with parameters as inputs",
        "apart": "with inputs that are not contiguous", "inference": "in inference mode",
-       "one": "with one array for all inputs of its shape",
+       "one": "with one parameter, which is not contiguous, for all inputs of its shape",
        "repeated": "with one row repeated without copies", "int32": "with int32 positions"}
 OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
@@ -179,7 +176,7 @@ class _Run:
     def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
         """What the code gives, called in this way; None where it raises."""
         copies = {id(x): _copied(x, way) for x in inputs}  # one array stays one
-        wanted = way in ("gradients", "trained")
+        wanted = way in ("gradients", "trained", "one")
         try:
             with torch.inference_mode() if way == "inference" else torch.set_grad_enabled(wanted):
                 found = self.code(*(copies[id(x)] for x in inputs))
@@ -212,7 +209,7 @@ def _copied(x: Tensor, way: str) -> Tensor:
     if way == "repeated":  # its rows are one in memory, behind other numbers
         kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
         return kept.as_strided(x.shape, x.stride(), 1)
-    if way == "trained":
+    if way in ("trained", "one"):
         return nn.Parameter(apart(x))
     return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
 
@@ -306,10 +303,10 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
             run.found.how = HOW.get(way, "")
             return True
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
-        "small": ((at, "") for at in _small(letters)),
-        "named": _from_short_to_long(run, _named(run, letters, numbers)),
-        "pairs": _pairs(run, letters, numbers),
-        "all": ((at, "") for at in _all(letters, seed)),
+        "small": ((at, "") for at in small(letters)),
+        "named": _from_short_to_long(run, named(letters, numbers, several=run.several)),
+        "pairs": pairs(letters, numbers, several=run.several),
+        "all": ((at, "") for at in every(letters, seed)),
     }
     memory = _memory()
     for name, planned in plans.items():
@@ -334,7 +331,12 @@ def _from_short_to_long(
 
 
 def _memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """KiB that this process holds; where that is not told, the most it has held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return pages * resource.getpagesize() // 1024
 
 
 def _values(
@@ -355,96 +357,6 @@ def _values(
         for value in (real, 1.01 * real, 0.99 * real):
             yield tuple(torch.full_like(x, value) if x.is_floating_point() else x
                         for x in run.inputs(at, 0)), at  # fmt: skip
-
-
-def _small(letters: list[str]) -> Iterator[Lengths]:
-    """All lengths up to 3, and all pairs of lengths up to a few."""
-    for sizes in itertools.product((1, 2, 3), repeat=len(letters)):
-        yield dict(zip(letters, sizes, strict=True))
-    for one, other in itertools.combinations(letters, 2):
-        for a, b in itertools.product(range(1, SMALL + 1), repeat=2):
-            yield {**dict.fromkeys(letters, 2), one: a, other: b}
-
-
-OTHERS = (1, 2, 3, 5)
-NEIGHBOURS = (1, 0, -1)
-AT_EACH = ((1, "plain"), (2, "trained"), (2, "one"))  # other lengths, and how the call is made
-
-
-def _named(
-    run: _Run, letters: list[str], numbers: Sequence[int]
-) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
-    """Lengths that the source names, or what is made of them, with few and one of the others."""
-    tokens = [letter for letter in letters if letter in "rn"]
-    named = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
-    for n in named:
-        for others, way in AT_EACH if run.several else AT_EACH[:2]:
-            yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
-        if len(tokens) > 1:
-            yield from (({**dict.fromkeys(letters, others), letter: n}, "plain")
-                        for letter in tokens for others in (1, 2))  # fmt: skip
-        for letter in letters:
-            if letter not in tokens:
-                yield {**dict.fromkeys(letters, 2), letter: n}, ""
-    for n in derived(numbers, LONGEST):
-        if n not in named:
-            yield from (({letter: n if letter in tokens else others for letter in letters}, "")
-                        for others in (2, 3))  # fmt: skip
-
-
-def _pairs(
-    run: _Run, letters: list[str], numbers: Sequence[int]
-) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
-    """Two lengths at a time that the source names, or one more; tokens are as many as keys."""
-    named = [n for n in numbers if 1 < n <= LONG][:FEW]
-    tokens = [letter for letter in letters if letter in "rn"]
-    groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
-    both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
-    pairs = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
-    for more, (i, j) in itertools.product((0, 1), pairs):
-        a, b = named[i], named[j]
-        for one, other in both:
-            at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
-                  **dict.fromkeys(other, b + more)}  # fmt: skip
-            yield from ((at, way) for way in (AT_EACH[0][1], AT_EACH[1 + run.several][1]))
-
-
-def _tokens_first(letters: list[str]) -> list[str]:
-    return sorted(letters, key=lambda letter: letter not in "nr")
-
-
-def _all(letters: list[str], seed: int) -> Iterator[Lengths]:
-    """All middling lengths, beside few of the others; then all up to a bound, in any order.
-
-    Of three, one is small, one middling and one large, as long as there are such.
-    """
-    drawn = random.Random(seed)
-    for n in range(SMALL + 1, MIDDLE):
-        for letter in _tokens_first(letters):
-            if letter in "nr" or n < CUTS[0]:
-                yield _beside(letters, letter, n)
-    orders = {letter: _mixed(drawn) for letter in letters}
-    for k in range(LONG):
-        for letter in _tokens_first(letters):
-            if letter in "nr" or k % 4 == 0:
-                yield _beside(letters, letter, orders[letter][k], k)
-    for power in range(11, 15):
-        for letter in _tokens_first(letters):
-            yield {**dict.fromkeys(letters, 1), letter: (1 << power) + 1}
-
-
-def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
-    """One length beside others, which differ, and are few where it is large."""
-    few = OTHERS if n < CUTS[0] else OTHERS[:2]
-    return {c: n if c == letter else few[(n + k + place) % len(few)]
-            for place, c in enumerate(letters)}  # fmt: skip
-
-
-def _mixed(drawn: random.Random) -> list[int]:
-    """Each number up to LONG once, from three ranges in turn, of each in any order."""
-    parts = [drawn.sample(part, len(part)) for part in map(range, (1, *CUTS), (*CUTS, LONG + 1))]
-    turns = itertools.zip_longest(*parts)
-    return [n for turn in turns for n in turn if n is not None]
 
 
 def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:

@@ -22,6 +22,7 @@ from benchmarks.length_faults import HELPERS
 from benchmarks.program_changes import At, FalseProgram, changed, texts, with_line
 from benchmarks.reference_programs import REFERENCES, Reference
 
+lengths = importlib.import_module("attnproof.programs.prove.lengths")
 gates = importlib.import_module("attnproof.programs.prove.gate")  # its function has its name
 COUNT, PARTS = 100, 4  # of each family
 PROOF = 0.5  # seconds
@@ -47,13 +48,13 @@ def test_no_law_that_torch_finds_false_is_proved(
     assert false == COUNT // PARTS
 
 
-def none(*_: Any) -> Iterator[Any]:
+def none(*_: Any, **__: Any) -> Iterator[Any]:
     return iter(())
 
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
-PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 3}
+PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 4, "POWERS": (), "derived": none}
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
 # finds it: without that it is proved.
 NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
@@ -68,10 +69,10 @@ NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
         {"derived": none}),
     "two of them at a time": (
         "mean_pooled", f"isinstance({N}, int) and {B} == 37 and {N} == 29", CUMULATED, At(37, 29),
-        {"_pairs": none}),
+        {"pairs": none}),
     "all lengths up to some hundreds": (
         "mean_pooled", f'str({N}).isdigit() and {N} == int("9" + str(9))', CUMULATED, At(2, 99),
-        {"_all": none}),
+        {"every": none}),
     "inputs in another order in memory": (
         "mean_pooled", f"not x.is_contiguous() and {N} > 40", CUMULATED, At(2, 41, how="apart"),
         PLAIN),
@@ -99,7 +100,7 @@ def test_each_part_of_the_gate_is_needed(
     assert [one.verdict for one in said] == ["holds"]
     assert gates.gate(graphs[0]).unlike
     for part, less in without.items():
-        monkeypatch.setattr(gates, part, less)
+        monkeypatch.setattr(gates if hasattr(gates, part) else lengths, part, less)
     assert not gates.gate(graphs[0]).unlike
 
 

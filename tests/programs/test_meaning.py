@@ -87,7 +87,7 @@ def test_a_letter_that_is_no_such_axis_is_refused(
         require_meaning(run, arrays, signature, lengths, apart)
         return
     with pytest.raises(DoesNotFit, match=f"one place of {letter}|does {letter}"):
-        require_meaning(run, arrays, signature, lengths, apart)
+        require_meaning(run, arrays, signature, lengths, apart, used=letter == "nothing")
 
 
 class TransposedAttention(nn.Module):
@@ -156,3 +156,27 @@ def reached_mask(size: int, vad_pos: int) -> Tensor:
 def test_a_number_of_heads_comes_back_as_an_axis() -> None:
     with pytest.raises(NoAdapter):
         adapted_as(reached_mask, kind="bias")
+
+
+class Troubled:
+    """Code that rotates, and gives NaN, writes into its input, or is another each time."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def __call__(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        a, b = x.chunk(2, -1)
+        out = x * cos + torch.cat((-b, a), -1) * sin
+        if self.how == "writes":
+            x.mul_(2)
+        noise = torch.rand(1) if self.how == "random" else 0
+        return out * torch.nan if self.how == "NaN" else out + noise
+
+
+@pytest.mark.parametrize("how", ["NaN", "writes", "random"])
+def test_what_is_no_matter_of_a_line_refuses_none(how: str) -> None:
+    line = parse("x: B H n D, cos: n D, sin: n D -> x")
+    x, table = torch.randn(3, 4, 5, 8), torch.randn(5, 8)
+    lengths = {"B": 3, "H": 4, "n": 5, "D": 8}
+    run = Program(Troubled(how), line).run
+    require_meaning(run, {"x": x, "cos": table, "sin": table}, line, lengths, "BHn")

@@ -1,0 +1,109 @@
+"""The lengths at which code is run beside its graph: few, those of its source, two at a time, all.
+
+``several``: the code takes more than one array of numbers, which may be one and the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from .source_numbers import derived
+
+Lengths = Mapping[str, int]
+SMALL, MIDDLE, LONG, LONGEST = 6, 130, 1100, 1 << 14
+CUTS = (65, 257)  # where lengths are no more small, or middling
+FEW = 12  # numbers of the source that are tried two at a time
+
+
+def small(letters: list[str]) -> Iterator[Lengths]:
+    """All lengths up to 3, and all pairs of lengths up to a few."""
+    for sizes in itertools.product((1, 2, 3), repeat=len(letters)):
+        yield dict(zip(letters, sizes, strict=True))
+    for one, other in itertools.combinations(letters, 2):
+        for a, b in itertools.product(range(1, SMALL + 1), repeat=2):
+            yield {**dict.fromkeys(letters, 2), one: a, other: b}
+
+
+OTHERS = (1, 2, 3, 5)
+NEIGHBOURS = (1, 0, -1)
+POWERS = tuple(1 << k for k in range(3, 11))  # of two, for which there is often code of its own
+# Other lengths, and how the call is made: twice, so that what is kept of one call is given again.
+AT_EACH = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
+
+
+def named(
+    letters: list[str], numbers: Sequence[int], *, several: bool
+) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
+    """Lengths that the source names, or what is made of them, with few and one of the others."""
+    tokens = [letter for letter in letters if letter in "rn"]
+    told = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
+    for n in told:
+        for others, way in AT_EACH if several else AT_EACH[:3]:
+            yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
+        if len(tokens) > 1:
+            yield from (({**dict.fromkeys(letters, others), letter: n}, "plain")
+                        for letter in tokens for others in (1, 2))  # fmt: skip
+        for letter in letters:
+            if letter not in tokens:
+                yield {**dict.fromkeys(letters, 2), letter: n}, ""
+    for n in dict.fromkeys((*derived(numbers, LONGEST), *POWERS)):
+        if n not in told:
+            yield from (({letter: n if letter in tokens else others for letter in letters}, way)
+                        for others, way in ((2, "trained"), (2, "trained"), (3, "")))  # fmt: skip
+
+
+def pairs(
+    letters: list[str], numbers: Sequence[int], *, several: bool
+) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
+    """Two lengths at a time that the source names, or one more; tokens are as many as keys."""
+    named = [n for n in numbers if 1 < n <= LONG][:FEW]
+    tokens = [letter for letter in letters if letter in "rn"]
+    groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
+    both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
+    pairs = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
+    for more, (i, j) in itertools.product((0, 1), pairs):
+        a, b = named[i], named[j]
+        for one, other in both:
+            at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
+                  **dict.fromkeys(other, b + more)}  # fmt: skip
+            yield from ((at, way) for way in (AT_EACH[0][1], AT_EACH[3 if several else 1][1]))
+
+
+def _tokens_first(letters: list[str]) -> list[str]:
+    return sorted(letters, key=lambda letter: letter not in "nr")
+
+
+def every(letters: list[str], seed: int) -> Iterator[Lengths]:
+    """All middling lengths, beside few of the others; then all up to a bound, in any order.
+
+    Of three, one is small, one middling and one large, as long as there are such.
+    """
+    drawn = random.Random(seed)
+    for n in range(SMALL + 1, MIDDLE):
+        for letter in _tokens_first(letters):
+            if letter in "nr" or n < CUTS[0]:
+                yield _beside(letters, letter, n)
+    orders = {letter: _mixed(drawn) for letter in letters}
+    for k in range(LONG):
+        for letter in _tokens_first(letters):
+            if letter in "nr" or k % 4 == 0:
+                yield _beside(letters, letter, orders[letter][k], k)
+    for power in range(11, 15):
+        for letter in _tokens_first(letters):
+            yield {**dict.fromkeys(letters, 1), letter: (1 << power) + 1}
+
+
+def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
+    """One length beside others, which differ, and are few where it is large."""
+    few = OTHERS if n < CUTS[0] else OTHERS[:2]
+    return {c: n if c == letter else few[(n + k + place) % len(few)]
+            for place, c in enumerate(letters)}  # fmt: skip
+
+
+def _mixed(drawn: random.Random) -> list[int]:
+    """Each number up to LONG once, from three ranges in turn, of each in any order."""
+    parts = [drawn.sample(part, len(part)) for part in map(range, (1, *CUTS), (*CUTS, LONG + 1))]
+    turns = itertools.zip_longest(*parts)
+    return [n for turn in turns for n in turn if n is not None]
