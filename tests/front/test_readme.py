@@ -62,9 +62,15 @@ def test_the_first_screen_has_the_two_commands_and_the_picture(readme: str, root
     assert "docs/report.png" in screen
 
 
-def test_the_links_of_the_readme_lead_somewhere(readme: str, root: Path) -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", readme):
-        assert (root / link).exists(), link
+PLACE = re.compile(r"`((?:symbolic|numeric|programs|theorems|attnproof|tests)/[\w/.]+)`")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_what_a_page_points_to_is_there(page: str, root: Path) -> None:
+    text = (root / page).read_text(encoding="utf-8")
+    found = [*re.findall(r"\]\(([^)#:]+)\)", text), *PLACE.findall(text)]
+    assert found
+    assert [place for place in found if not (root / place).exists()] == []
 
 
 def test_every_command_of_the_readme_is_one(readme: str, capsys: Output) -> None:
