@@ -18,6 +18,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -293,6 +294,9 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return 0.0
     if choices := _choices(one, cls, space):
         return choices[0]
+    if inspect.isclass(annotation) and annotation.__module__.partition(".")[0] not in KNOWN:
+        with suppress(Exception):
+            return annotation()  # a class of the library's own, which wants nothing
     if annotation is str:
         raise _unknown(cls, one.name)
     return None
@@ -310,6 +314,7 @@ def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, .
 
 
 UNKNOWN = object()
+KNOWN = ("builtins", "collections", "numpy", "torch", "typing")  # modules that no code brings
 
 
 def _meant(name: str) -> Any:
@@ -396,6 +401,7 @@ def _config(
     annotation: Any, cls: Any, name: str, options: Options, space: Mapping[str, Any]
 ) -> Any:
     """A config for a class: of its annotation, of a class beside, else what is read is offered."""
+    said = annotation
     if not inspect.isclass(annotation) or annotation in (dict, object, Any):
         named = [v for k, v in space.items()
                  if inspect.isclass(v) and not issubclass(v, torch.nn.Module)
@@ -411,7 +417,12 @@ def _config(
 
         return small_config(annotation, cls, told)
     small = {} if "rotary" in cls.__name__.lower() else _small(annotation)
-    return _configured(annotation, {**small, **told}, options, space)
+    try:
+        return _configured(annotation, {**small, **told}, options, space)
+    except Exception:
+        if annotation is said:
+            raise
+        return Offered(told)  # the code did not say that it is of that class
 
 
 def _configured(

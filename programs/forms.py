@@ -92,6 +92,7 @@ PLAIN = 4  # a number for a position comes before 3 or 2 coordinates, which may 
 HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
 WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stands
 FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
+STEPS = re.compile(r"half|every_(two|other)")  # of a rotation: what it does inside
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
@@ -209,6 +210,7 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         name for name in dir(type(code.call))
         if (not called or not name.startswith("_"))
         and (METHODS.match(name) or not (called or name.startswith("_")))
+        and not STEPS.search(name)
         and not hasattr(nn.Module, name) and inspect.isroutine(getattr(code.call, name, None))
     ]  # fmt: skip
     own = [name for name in there if name in vars(type(code.call))]
@@ -274,7 +276,20 @@ def _fits(
         if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
     ]
     said = [(form, line) for form, line in tried if _order(line) == hinted]
-    tried = said or tried
+    first: list[Fit[Turning]] = []
+    for group in (said, tried) if 0 < len(said) < len(tried) else (tried,):
+        found = _group_fits(code, known, group, clause, failed)
+        if any(one.quality[1] for one in found):  # heads are alike and tokens are not
+            return found
+        first = first or found
+    return first
+
+
+def _group_fits(
+    code: Code, known: tuple[Parameter, ...], tried: list[tuple[Form, str]], clause: str,
+    failed: dict[str, str],
+) -> list[Fit[Turning]]:  # fmt: skip
+    """Those of some lines that fit, with the tables of other code first."""
     made = [*sources(code)] if any(one.role in HELD for one in known) else []
     for given in (made, [None]):
         told = (

@@ -46,7 +46,8 @@ def laid_out(
             )
         x, here = x.squeeze(place), tuple(c for c in here if c != label)
     for label in [c for c in there if c not in here]:
-        x, here = x.unsqueeze(0).expand(lengths[label], *x.shape), (label, *here)
+        count = int(label) if label.isdigit() else lengths[label]
+        x, here = x.unsqueeze(0).expand(count, *x.shape), (label, *here)
     if tuple(here) != there:  # each operation of ours is one more in every graph and every field
         x = x.permute(*(tuple(here).index(label) for label in there))
     if _are_single(axes):

@@ -269,7 +269,9 @@ class Turning:
             axes = one.axes or ()
             if role(one) in PLACES:
                 coordinates = (str(self.axes),) * bool(self.axes)
-                own_at = positions.to(like.dtype) if role(one) == "coordinates" else positions
+                own_at = positions
+                if role(one) == "coordinates":  # of 8 bits they would be others
+                    own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
                 found[one.name] = laid_out(own_at, (*here, *coordinates), axes, lengths)
                 continue
             value = values[one.name]

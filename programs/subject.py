@@ -151,4 +151,5 @@ def _scores(signature: Signature) -> bool:
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
     square = "n" in axes or axes.count("(h w)") == 2 or bool(fixed_size(back.axes or ()))
-    return not whole and square
+    row = any(role(one) in PLACES for one in signature.arrays) and axes[-1].isdigit()
+    return not whole and not row and square  # a row of numbers for each place is a table

@@ -1,0 +1,116 @@
+"""Code as libraries have it: how it is built, and which of its words count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.grammar import parse
+from attnproof.programs.subject import adapted_as, kind_of
+
+
+class Tables(dict[str, Tensor]):
+    """A store that several modules share."""
+
+
+class Rotation(nn.Module):
+    """Rotary code that must be given a store, and has a helper with a rotating name."""
+
+    def __init__(self, width: int, cache: Tables) -> None:
+        super().__init__()
+        self.width, self.cache = width, cache
+
+    def rotate_half(self, x: Tensor) -> Tensor:
+        a, b = x.chunk(2, -1)
+        return torch.cat((-b, a), -1)
+
+    def forward(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        rates = 10000.0 ** -(torch.arange(0, self.width, 2) / self.width)
+        angles = torch.arange(q.shape[2])[:, None] * rates
+        cos, sin = (f(torch.cat((angles, angles), -1)) for f in (torch.cos, torch.sin))
+        return q * cos + self.rotate_half(q) * sin, k * cos + self.rotate_half(k) * sin
+
+
+class Settings:
+    """A config that refuses what is chosen for it."""
+
+    def __init__(self, words_or_file: Any, hidden_size: int = 16, heads: int = 2) -> None:
+        if not isinstance(words_or_file, int | str):
+            raise ValueError("wanted a number of words, or a file")
+        self.hidden_size, self.num_attention_heads = hidden_size, heads
+
+
+class SelfAttention(nn.Module):
+    """Attention that is built of a config of which it does not say the class."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.heads = config.num_attention_heads
+        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        parts = self.qkv(hidden_states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k, v = parts
+        weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
+        return (weights @ v).transpose(1, 2).flatten(2)
+
+
+class LazyAttention(nn.Module):
+    """Attention whose weights are as wide as its first input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.LazyLinear(16) for _ in range(3))
+
+    def forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        weights = (self.q(queries) @ self.k(keys).mT / 4).softmax(-1)
+        return weights @ self.v(values)
+
+
+class MisleadingOrder(nn.Module):
+    """Rotary code whose docstring tells another order than it takes."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rotate ``x`` of shape (seq_len, batch_size, n_heads, d)."""
+        rates = 10000.0 ** -(torch.arange(0, self.width, 2) / self.width)
+        angles = torch.arange(x.shape[2])[:, None] * rates
+        cos, sin = (f(torch.cat((angles, angles), -1)) for f in (torch.cos, torch.sin))
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat((-b, a), -1) * sin
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (Rotation, "q: B H n D, k: B G n D -> q, k"),
+        (MisleadingOrder, "x: B H n D -> x"),
+        (SelfAttention, "hidden_states: B n E -> B n E"),
+        (LazyAttention, "queries: B n E, keys: B n E, values: B n E -> B n E"),
+    ],
+)
+def test_it_is_called_by_its_name(code: type[nn.Module], line: str) -> None:
+    assert adapted_as(code).line == line
+
+
+def test_a_row_of_numbers_for_each_place_is_a_table() -> None:
+    assert kind_of(parse("x: B n 1 positions -> B n 16")) == "additive"
+    assert kind_of(parse("n = n -> n n")) == "bias"
+
+
+def sines_of_places(places: Tensor, width: int) -> Tensor:
+    """Sines of two coordinates, (n, B, width)."""
+    rates = 100.0 ** -(torch.arange(width // 4) / (width // 4))
+    angles = places[..., None] * rates
+    return torch.cat((angles.sin(), angles.cos()), -1).flatten(-2)
+
+
+def test_coordinates_of_a_table_are_given_on_an_axis_that_is_a_number() -> None:
+    made = adapted_as(sines_of_places, "places: n B 2 coordinates, width = E -> n B E")
+    assert made.kind == "additive"
