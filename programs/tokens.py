@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedParameter
 
 from .attention import dropout_of, masks_given, on_heads, spare
 from .code import Code
@@ -437,7 +437,7 @@ def widths_of_tokens(code: Code) -> list[int]:
     linear = [m.in_features for m in parts if isinstance(m, nn.Linear) and m.in_features]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]
     held = code.module.parameters() if code.module else ()
-    shapes = [p.shape[-1] for p in held if not is_lazy(p) and p.dim()]
+    shapes = [p.shape[-1] for p in held if not isinstance(p, UninitializedParameter) and p.dim()]
     return list(dict.fromkeys([*linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
 
 

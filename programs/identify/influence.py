@@ -166,6 +166,9 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
                           f"rounding explains {plain():.1g}{times}"), counted.many == 1  # fmt: skip
         offs.append(off)
     if offs and not any(offs):
+        other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
+        if torch.equal(layer(other)[:, -1], layer(x)[:, -1]):
+            return None, "the last output reads no other token, which would show an order", False
         return False, "with the other tokens permuted the last output stays to the bit", False
     if not offs:
         return None, "the last output is no number", False

@@ -90,6 +90,8 @@ def follows(code: Rotary, draw: Draw) -> str:
     high, low = (min(p, code.most - 1) for p in (7, 3))
     x = draw.normal(1, code.heads, 1, code.width).expand(2, -1, 3, -1).contiguous()
     ids = torch.tensor([[high] * 3, [low] * 3], device=draw.device)
+    if not code.whole:  # whole coordinates may be whole turns apart
+        ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
     out = code.turn(x, ids).double()

@@ -55,7 +55,8 @@ class SelfAttention(nn.Module):
         parts = self.qkv(hidden_states).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         q, k, v = parts
         weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
-        return (weights @ v).transpose(1, 2).flatten(2)
+        mixed: Tensor = weights @ v
+        return mixed.transpose(1, 2).flatten(2)
 
 
 class LazyAttention(nn.Module):
@@ -67,7 +68,8 @@ class LazyAttention(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         weights = (self.q(queries) @ self.k(keys).mT / 4).softmax(-1)
-        return weights @ self.v(values)
+        mixed: Tensor = weights @ self.v(values)
+        return mixed
 
 
 class MisleadingOrder(nn.Module):
