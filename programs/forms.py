@@ -276,8 +276,9 @@ def _fits(
         if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
     ]
     said = [(form, line) for form, line in tried if _order(line) == hinted]
-    first: list[Fit[Turning]] = []
-    for group in (said, tried) if 0 < len(said) < len(tried) else (tried,):
+    doubted = 0 < len(said) < len(tried) and not order_in(code.text, written=False)
+    first: list[Fit[Turning]] = []  # what a docstring says may be of other code
+    for group in (said, tried) if doubted else (said or tried,):
         found = _group_fits(code, known, group, clause, failed)
         if any(one.quality[1] for one in found):  # heads are alike and tokens are not
             return found

@@ -167,15 +167,17 @@ UNPACKED = re.compile(r"^\s*([\w\s,*]+?)\s*=\s*\w+\.(?:shape|size\(\))", re.MULT
 WRITTEN = re.compile(r"[\[(]\s*(\w+\s*,\s*\w+\s*,\s*\w+(?:\s*,\s*\w+)?)\s*[\])]")
 
 
-def order_in(text: str) -> str:
+def order_in(text: str, *, written: bool = True) -> str:
     """The order of axes that source says itself: ``b, t, h, d = x.shape``, or (B, T, H, D).
+
+    ``written``: what is written in a docstring or a comment counts, and not what is run alone.
 
     >>> order_in("B, H, T, D = q.shape")
     'bhtd'
     >>> order_in("return x")
     ''
     """
-    for pattern in (UNPACKED, WRITTEN):
+    for pattern in (UNPACKED, WRITTEN) if written else (UNPACKED,):
         for found in pattern.findall(text):
             letters = [AXIS.get(name.strip(), AXIS.get(name.strip().lower(), ""))
                        for name in found.split(",")]  # fmt: skip

@@ -35,7 +35,7 @@ __all__ = ["Gate", "gate"]
 Results = tuple[Tensor, ...]
 NAMED = 48  # numbers of the source that are tried as positions
 # Work, as it is counted in work.py: a million takes about a millisecond.
-WORK = {"small": 100_000_000, "named": 400_000_000, "pairs": 120_000_000, "all": 220_000_000}
+WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
