@@ -15,7 +15,7 @@ def half_turns(x: Tensor, pos: Tensor) -> Tensor:
     """Neighbours rotated by π and π/2 times a coordinate: the same at whole ones four apart."""
     rates = math.pi * torch.tensor([1.0, 0.5])
     angles = (pos[..., None] * rates).flatten(-2).repeat_interleave(2, -1)
-    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    a, b = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
     return x * angles.cos() + torch.stack((-b, a), -1).flatten(-2) * angles.sin()
 
 
