@@ -132,10 +132,13 @@ def test_small_weights_do_not_hide_positions(turns: bool, layers: int, words: st
 
 
 def test_without_positions_is_said_where_nothing_changes_at_all() -> None:
-    found = identify(Attention(name="m", layer=lambda x: x * 2, embed=8))
-    part = found.part("positions of tokens")
-    assert part is not None
-    assert part.words == "without positions"
+    for layer, words in (
+        (lambda x: x + x.amax(1, keepdim=True), "without positions"),
+        (lambda x: x * 2, "positions not seen"),  # no token reads another
+    ):
+        part = identify(Attention(name="m", layer=layer, embed=8)).part("positions of tokens")
+        assert part is not None
+        assert part.words == words
 
 
 @pytest.mark.parametrize("missing", [5, 100, 159])
