@@ -104,7 +104,7 @@ def _moved(
         except (SignatureError, KeyError):
             continue
         largest = float(torch.nan_to_num(a.abs(), 0.0, 0.0).max()) if a.numel() else 0.0
-        same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest, equal_nan=True)
+        same = torch.isclose(a, b, rtol=ROUNDINGS, atol=ROUNDINGS * largest)
         same |= a.isnan() | b.isnan()
         found.append((letters, ~same))
     return found

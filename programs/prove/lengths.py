@@ -62,13 +62,14 @@ def pairs(
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
     both = [*itertools.combinations(groups, 2), *([[tokens[:1], tokens[1:]]] * (len(tokens) > 1))]
-    pairs = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
-    for more, (i, j) in itertools.product((0, 1), pairs):
+    ways = ("plain", "one" if several else "trained")
+    places = sorted(itertools.product(range(len(named)), repeat=2), key=max)  # its own come first
+    for more, (i, j) in itertools.product((0, 1), places):
         a, b = named[i], named[j]
         for one, other in both:
             at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
                   **dict.fromkeys(other, b + more)}  # fmt: skip
-            yield from ((at, way) for way in (AT_EACH[0][1], AT_EACH[3 if several else 1][1]))
+            yield from ((at, way) for way in ways)
 
 
 def _tokens_first(letters: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whole numbers that stand in the source of some code: where it may change what it does.
+"""Numbers that stand in the source of some code: where it may change what it does.
 
 Of a branch that is taken while tracing without a word (``isinstance(n, int) and n > 600``, a table
 under the key ``"777"``) its number stands in the code, in what the code keeps, or in a global that

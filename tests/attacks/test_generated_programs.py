@@ -54,7 +54,8 @@ def none(*_: Any, **__: Any) -> Iterator[Any]:
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
-PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 4, "POWERS": (), "derived": none}
+PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 4, "POWERS": (), "derived": none,
+         "pairs": none}  # fmt: skip
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
 # finds it: without that it is proved.
 NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
