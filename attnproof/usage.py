@@ -30,7 +30,8 @@ def require_known(
     for name in names:
         if name in known:
             continue
-        near = [other for other in known if name in other][:3] if len(name) > 2 else []
+        parts = [other for other in known if name in other] if len(name) > 2 else []
+        near = sorted(parts, key=len)[:3]  # the shortest has the least beside it
         near = near or [other for other in known if name and name.lower() == other.lower()]
         close = get_close_matches(name, known, n=len(known) or 1, cutoff=0.55)
         near = near or [other for other in close if _same_number(name, other)][:3]

@@ -17,6 +17,7 @@ from attnproof.cli import main
 from attnproof.evidence import schema_text
 from attnproof.options import Dtype
 from attnproof.records import Results
+from attnproof.usage import UsageError, require_known
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
@@ -123,7 +124,7 @@ def test_an_unknown_id_is_answered_with_the_nearest(capsys: Output) -> None:
     assert "got 'attention-ignores-order-of-pairs'" in told
     assert "nearest: attention-ignores-the-order-of-pairs" in told
     assert "nearest: softmax" in refused(capsys, "run", "sofmax")
-    assert "nearest: a-learned-query-makes-attention-" in refused(capsys, "run", "attention")
+    assert "nearest: self-attention-is-equivariant, " in refused(capsys, "run", "attention")
 
 
 @pytest.mark.parametrize("nonsense", ["zzz", "", "a", "the-quick-brown-fox", "not-a-theorem"])
@@ -278,3 +279,8 @@ def test_the_dtypes_are_those_of_the_numeric_side() -> None:
     from attnproof.numeric.devices import DTYPES
 
     assert {dtype.value for dtype in Dtype} == set(DTYPES)
+
+
+def test_of_names_that_hold_what_was_written_the_shortest_are_nearest() -> None:
+    with pytest.raises(UsageError, match=r"nearest: rope, m-rope, rope-ntk$"):
+        require_known(["rop"], ["m-rope", "rope-llama3", "rope-ntk", "rope"])
