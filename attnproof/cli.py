@@ -45,7 +45,7 @@ def _app(
 
 RECORDS = {
     "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
-    "--trials": ("trial_records", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
+    "--trials": ("trials", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
     "--code": ("real_code.records", "CodesRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }  # fmt: skip
