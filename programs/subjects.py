@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from attnproof.theorems.laws import Formula
+
 from .declared import (
     DeclaredAdditive,
     DeclaredAttention,
@@ -24,7 +26,9 @@ from .declared import (
     DeclaredRotary,
 )
 
-__all__ = ["KINDS", "Additive", "Attention", "Bias", "Layer", "Mask", "Rotary", "Subject"]
+__all__ = [
+    "KINDS", "Additive", "Attention", "Bias", "Layer", "Mask", "Pair", "Rotary", "Subject",
+]  # fmt: skip
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
@@ -236,6 +240,23 @@ class Layer(Subject):
     embed: int
     positional: bool = False
     declared: DeclaredAttention | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair(Subject):
+    """Two programs on the same arrays, of which it is asked whether they are one function.
+
+    ``calls``: each result of each program, by name: the shared arrays -> one array.  ``inputs``:
+    examples of the shared arrays, and ``letters`` the letter of each of their axes.  ``formulas``:
+    for each result, that the two programs give the same.
+    """
+
+    kind: ClassVar[str] = "pair"
+    calls: Mapping[str, Callable[..., Tensor]]
+    inputs: tuple[Tensor, ...]
+    letters: tuple[str, ...]
+    formulas: tuple[Formula, ...]
+    modules: tuple[nn.Module, ...] = ()
 
 
 KINDS: dict[str, type[Subject]] = {

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
-from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 
 __all__ = ["Call", "CodeRaised", "Window", "calls_of", "places_of", "symbolic", "window_of"]
 
@@ -31,6 +31,7 @@ class Call:
     the second input is turned in the same call as the first, and laws hold whatever it is.
     ``pair``: the code as one call of two inputs that gives both results, of which this is the one
     at ``place``: of the second input, where that is 1.
+    ``free``: the letters of lengths that may be symbolic; empty for those of tokens, rows, heads.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Call:
     beside: bool = False
     pair: Callable[..., tuple[Tensor, Tensor]] | None = None
     place: int = 0
+    free: str = ""
 
     def alone(self, *given: Tensor) -> Tensor:
         """The call as laws make it: what is turned beside the first input is drawn.
@@ -88,7 +90,16 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
         )  # fmt: skip
     if isinstance(subject, Mask):
         return (_counted("masked", subject.mask, used, _beside(subject)),)
+    if isinstance(subject, Pair):
+        return _compared(subject)
     return ()
+
+
+def _compared(subject: Pair) -> tuple[Call, ...]:
+    """Each result of both programs, of the same inputs; every length may be symbolic."""
+    free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
+    return tuple(Call(name, code, subject.inputs, subject.letters, subject.modules, free=free)
+                 for name, code in subject.calls.items())  # fmt: skip
 
 
 def _counted(
@@ -201,7 +212,7 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
         for letter, n in zip(told.split(), x.shape, strict=True)
     }  # fmt: skip
     grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
-    free = set("Bnr" if grouped else "BnHrG") - set(fixed)
+    free = set(call.free or ("Bnr" if grouped else "BnHrG")) - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)
 
 

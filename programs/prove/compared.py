@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.export.graph_signature import OutputKind
 
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.givens import positions, real
+from attnproof.symbolic.givens import boolean, positions, real
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term
 
@@ -46,7 +47,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     letters = [told.split() for told in graph.call.letters]
     try:
         inputs = [
-            (real if x.is_floating_point() else positions)(*(axes[c] for c in own)).named(name)
+            _given(x)(*(axes[c] for c in own)).named(name)
             for name, own, x in zip(names, letters, graph.call.inputs, strict=True)
         ]
         values = {told: given.named(told) for told, given in graph.givens.items()}
@@ -79,6 +80,13 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         if wrong:
             return wrong
     return ""
+
+
+def _given(x: Tensor) -> Callable[..., Any]:
+    """What an input stands for: any truth values, whole numbers or real numbers."""
+    if x.dtype == torch.bool:
+        return boolean
+    return real if x.is_floating_point() else positions
 
 
 def result_of(code: Callable[..., Tensor], inputs: Sequence[Tensor]) -> Tensor | None:
@@ -243,7 +251,8 @@ def _inputs(
         if x.is_floating_point():
             found.append(torch.randn(shape, generator=generator, dtype=x.dtype))
         else:
-            found.append(torch.randint(0, 9, shape, generator=generator, dtype=x.dtype))
+            most = 2 if x.dtype == torch.bool else 9
+            found.append(torch.randint(0, most, shape, generator=generator, dtype=x.dtype))
     return tuple(found)
 
 

@@ -107,11 +107,11 @@ class _Run:
             if like.is_floating_point():
                 x = self.numbers(shape, count + place)
                 made.append((x * scale).to(like.dtype))
-            elif count % 2 and len(shape) == 2:
+            elif count % 2 and len(shape) == 2 and like.dtype != torch.bool:
                 first = torch.randint(0, 9, (shape[0], 1), generator=generator)
                 made.append((torch.arange(shape[1]) + first).to(like.dtype))
             else:
-                most = max(2, *shape)
+                most = 2 if like.dtype == torch.bool else max(2, *shape)
                 made.append(torch.randint(0, most, shape, generator=generator, dtype=like.dtype))
         return tuple(made)
 
@@ -347,12 +347,13 @@ def _values(
     places = dict.fromkeys(n for k in numbers for n in (k - 1, k, k + 1) if 0 <= n < 1 << 40)
     for k, scale in enumerate(VALUES):
         yield run.inputs(at, k, scale), at
-        yield tuple(x.abs() for x in run.inputs(at, k, scale)), at
+        yield tuple(x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
     for n in islice(places, NAMED):
         yield tuple(x if x.dtype == torch.bool else torch.full_like(x, n)
                     for x in run.inputs(at, 0)), at  # fmt: skip
-        yield tuple(x if x.is_floating_point() else x + n for x in run.inputs(at, 1)), at
+        yield tuple(x if x.is_floating_point() or x.dtype == torch.bool else x + n
+                    for x in run.inputs(at, 1)), at
     for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), NAMED):
         for value in (real, 1.01 * real, 0.99 * real):
             yield tuple(torch.full_like(x, value) if x.is_floating_point() else x

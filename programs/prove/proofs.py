@@ -211,7 +211,7 @@ class Proofs:
     def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
         return tuple(f"{c} = {self.letters[c]!r}" for c in letters
-                     if number_of(self.letters[c]) is not None)  # fmt: skip
+                     if c.isalpha() and number_of(self.letters[c]) is not None)  # fmt: skip
 
     def lettered(self, told: str) -> str:
         """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
@@ -276,9 +276,10 @@ class Proofs:
         return None if found is None else replace(found, seconds=perf_counter() - start)
 
     def _of(self, law: Formula) -> Finding | None:
-        needed = {law.call, "key"} & set(self.graphs)
-        if law.call not in needed or (law.turns and self._lacks_key()):
+        wanted = {law.call, *law.others}
+        if not wanted <= set(self.graphs) or (law.turns and self._lacks_key()):
             return None
+        needed = wanted | ({"key"} & set(self.graphs))
         excuse = no_formula(law, self.subject)
         if excuse:
             return _found(law, "not asked", excuse)
@@ -363,6 +364,7 @@ class Proofs:
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
         said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
+        said = (BY_VALUE,) if self.subject.kind == "pair" else said
         if law.id in ORDERED and reorders(self.subject):
             said = (IN_ORDER,)
         return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))

@@ -17,7 +17,7 @@ from attnproof.theorems.laws import laws_of
 from attnproof.verdict_line import Condition
 
 from ..finding import Finding
-from ..subjects import Rotary, Subject
+from ..subjects import Pair, Rotary, Subject
 from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of
 from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
@@ -62,15 +62,17 @@ class Traced:
 def prove(
     subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
     seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
+    fixed: Sequence[str] = FIXED,
 ) -> Traced:  # fmt: skip
     """Trace some code and prove the laws of its kind that are named (all, if none is).
 
     ``tell`` hears of each finding as soon as it is made; ``begin`` of each law that is begun;
-    ``seconds`` is how long one proof is looked for.
+    ``seconds`` is how long one proof is looked for; ``fixed``: letters whose lengths are fixed, the
+    first that can be read.
     """
     calls = calls_of(subject)
     with _evaluated(calls):
-        return _proved(subject, laws, tell, seconds, begin, calls)
+        return _proved(subject, laws, tell, seconds, begin, calls, fixed)
 
 
 @contextmanager
@@ -90,17 +92,20 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
 
 def _proved(
     subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
-    seconds: float, begin: Callable[[str], None], made: Sequence[Call],
+    seconds: float, begin: Callable[[str], None], made: Sequence[Call], ways: Sequence[str],
 ) -> Traced:  # fmt: skip
     start = perf_counter()
+    own = subject.formulas if isinstance(subject, Pair) else [
+        f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind
+    ]  # fmt: skip
     # a proof of a formula that says less than its law is none of the law
-    wanted = [f for law in laws_of(subject.kind) if not laws or law.id in laws
-              for f in law.formulas if f.kind == subject.kind and not f.unsaid]  # fmt: skip
-    names = {law.call for law in wanted} | ({"key"} if isinstance(subject, Rotary) else set())
+    wanted = [f for f in own if (not laws or f.id in laws) and not f.unsaid]
+    names = {name for law in wanted for name in (law.call, *law.others)}
+    names |= {"key"} if isinstance(subject, Rotary) else set()
     calls = [call for call in made if call.name in names]
     letters = set("".join(told for call in calls for told in call.letters))
     first = {call.name: result_of(call.code, call.inputs) for call in calls}
-    for fixed in filter(letters.issuperset, FIXED):
+    for fixed in [way for way in ways if letters.issuperset(way)] or [""]:
         found = _Reading(subject, calls, fixed, seconds)
         if len(found.proofs.graphs) == len(calls):
             break
@@ -150,7 +155,10 @@ class _Reading:
             told = ", ".join(self.missing)
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
-        self.proofs = Proofs(subject, names, named_apart(graphs), seconds)
+        apart = named_apart(graphs)
+        for graph in apart if isinstance(subject, Pair) else ():
+            graph.program.notes.recognises = graph.folded.notes.recognises = True
+        self.proofs = Proofs(subject, names, apart, seconds)
         self.reasons += self.proofs.disagreements()
 
     def elsewhere(self, fixed: str) -> list[Side]:

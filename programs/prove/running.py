@@ -21,7 +21,7 @@ from .calls import CodeRaised
 from .compared import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
-__all__ = ["gives_none", "witness_of"]
+__all__ = ["Run", "away", "gives_none", "seen_of", "shrunk", "witness_of"]
 
 SMALL = (2, 3)
 TRIES = 200
@@ -29,7 +29,7 @@ SHRINKING = 2.0  # seconds in which a witness is made small
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """One law, its calls, and how far rounding may take its two sides apart."""
 
     law: Formula
@@ -56,26 +56,26 @@ class _Run:
         both = self.sides(values)
         if both is None or both[0].shape != both[1].shape:
             return None
-        away = _away(*both)
-        if not away.numel():
+        off = away(*both)
+        if not off.numel():
             return None
         largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
         counted = [v for name, v in values.items()
                    if v.numel() and not self.law.given[name].startswith("permutation")]
-        size = max([1.0, *(float(v.abs().max()) for v in counted)])
+        size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
         allowed = COARSE * 16 * max(1, self.operations) * largest * size
-        place = int(away.argmax())
-        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), away.shape))
-        return float(away.max()), allowed, at
+        place = int(off.argmax())
+        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
+        return float(off.max()), allowed, at
 
 
 def _furthest(left: Tensor, right: Tensor) -> float:
     if left.shape != right.shape or not left.numel():
         return 0.0
-    return float(_away(left, right).max())
+    return float(away(left, right).max())
 
 
-def _away(left: Tensor, right: Tensor) -> Tensor:
+def away(left: Tensor, right: Tensor) -> Tensor:
     """How far entries are apart: those that hide a key on both sides, -inf, not at all.
 
     What is no number shows no difference; that code gives it is found elsewhere.
@@ -99,6 +99,8 @@ def _drawn(
         elif kind in ("position", "shift"):
             drawn = torch.randint(0, 6, shape, generator=generator)
             found[name] = drawn if whole else drawn.double()
+        elif kind == "truth":
+            found[name] = torch.randint(0, 2, shape, generator=generator).bool()
         else:
             found[name] = torch.randint(-2, 3, shape, generator=generator).float()
     return found
@@ -158,7 +160,7 @@ def witness_of(
     ``at``: lengths by letter at which the code does other than its graph; they come first, and
     ``alone`` says that there are no others.  ``after``: further ones, that come last.
     """
-    run = _Run(law, calls_by_name(calls, subject), operations)
+    run = Run(law, calls_by_name(calls, subject), operations)
     axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
     last = list(_sizes_at(law, letters, axes, after))
     usual = () if alone else _sizes(law, letters, axes)
@@ -167,7 +169,7 @@ def witness_of(
             values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
             told = run.gap(values)
             if told is not None and told[0] > told[1]:
-                return _seen(run, _shrunk(run, values))
+                return seen_of(run, shrunk(run, values))
     return None
 
 
@@ -179,7 +181,7 @@ def gives_none(
     What a proof says "if x ≠ 0" of holds nowhere where x is 0 at some place whatever is given, as
     the distance of a query from its own key is.
     """
-    run = _Run(law, calls_by_name(calls, subject), 1)
+    run = Run(law, calls_by_name(calls, subject), 1)
     axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
     generator = torch.Generator().manual_seed(12)
     for sizes in _sizes(law, letters, axes):
@@ -198,7 +200,7 @@ def gives_none(
     return False
 
 
-def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
+def shrunk(run: Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
     """The same with as many zeros as keep the law broken, whole blocks of them first."""
     tries, begun = 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
@@ -221,7 +223,8 @@ def _shrunk(run: _Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return values
 
 
-def _seen(run: _Run, values: dict[str, Tensor]) -> Seen:
+def seen_of(run: Run, values: dict[str, Tensor]) -> Seen:
+    """The witness that these values are: where the sides are furthest apart."""
     told, both = run.gap(values), run.sides(values)
     assert told is not None
     assert both is not None

@@ -13,7 +13,7 @@ from torch import nn
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.claim import all_positive, equal
-from attnproof.symbolic.givens import Given, permutation, positions, real
+from attnproof.symbolic.givens import Given, boolean, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
@@ -212,4 +212,5 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
         if lengths[0].term == num(1):
             raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
         return permutation(*lengths)
-    return positions(*lengths) if kind in ("position", "shift") else real(*lengths)
+    made = {"position": positions, "shift": positions, "truth": boolean}.get(kind, real)
+    return made(*lengths)

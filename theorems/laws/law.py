@@ -33,8 +33,8 @@ class Formula:
 
     ``given`` has for each name the kind and the axes: ``"real B H n D"``, ``"position B n"``,
     ``"permutation n"``, ``"real"``, ``"shift"`` (one for all), ``"step"`` (a plain number),
-    ``"place B n"`` (a position of one axis), ``"keep B n"`` and ``"padding B n"`` (truth
-    values, True for what counts; of padding it comes first).  Letters: A and B rows of a batch, H
+    ``"place B n"`` (a position of one axis), ``"truth B r n"`` (any truth values), ``"keep B n"``
+    and ``"padding B n"`` (truth values, True for what counts; of padding it comes first).  Letters: A and B rows of a batch, H
     heads, G key heads, n, r and m tokens, c tokens that fill a cache, D features of a head, E
     features of a token, F those of all heads.
 
@@ -45,6 +45,7 @@ class Formula:
     ``inputs``: those at which it is measured, where the ones of its call do not do.
     ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
     proof of the formula is one of the law.
+    ``others``: further calls that it is about, without which it says nothing.
     ``floats``: no other method reads it: it speaks of what floating point leaves, of what is 0, of
     gradients or training, or of so little of its law that only beside others it says something.
     """
@@ -62,6 +63,7 @@ class Formula:
     unsaid: str = ""
     inputs: Sequence[Inputs] = ()
     floats: bool = False
+    others: Sequence[str] = ()
 
     @property
     def turns(self) -> bool:

@@ -27,6 +27,8 @@ from .reading import (
 
 __all__ = ["offsets"]
 
+HALF = 0.5
+
 
 @reads("aten.sym_size.int")
 def length(x: Any, axis: int) -> Any:
@@ -82,7 +84,27 @@ def quotient(a: Any, b: Any) -> Any:
     return sized(Array(found))
 
 
-@reads("sym_float", "sym_int", "truediv", "pow", "mod", "sym_max", "sym_min", "sym_not")
+@reads("sym_float")
+def as_number(a: Any) -> Array:
+    """A length as a number."""
+    return as_array(a)
+
+
+@reads("truediv")
+def ratio(a: Any, b: Any) -> Array:
+    """a/b."""
+    return numeric(a) / numeric(b)
+
+
+@reads("pow")
+def root(a: Any, b: Any) -> Array:
+    """A root, or a whole power, of lengths."""
+    if isinstance(b, Array) or b not in (0.5, -0.5, 1, 2, 3, -1):
+        raise Unread(f"{a!r} to the power {b!r}")
+    return numeric(a) ** (b if isinstance(b, float) and abs(b) == HALF else int(b))
+
+
+@reads("sym_int", "mod", "sym_max", "sym_min", "sym_not")
 def refused(*given: Any) -> Any:
     """Arithmetic that leaves lengths; literal numbers are computed, others are not read."""
     raise Unread(f"arithmetic on the lengths {', '.join(map(repr, given))}")

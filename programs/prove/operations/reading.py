@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Function, Given, positive
 from attnproof.symbolic.namespace import astype
@@ -33,6 +35,7 @@ NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 
 # A mask is often filled with a number as low as this, or with the least one of its dtype.
 LOW = -1.0e4
+MOST_ROOT = 1 << 13  # of what a root is recognised
 
 
 class Unread(Exception):
@@ -55,6 +58,8 @@ class Notes:
     ``longest`` has for a length how long it may be: rows of a stored table are read that far.
     ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
     softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
+    ``recognises``: whether a number such as 8**-0.5 in float64 is read as what it is near, which is
+    told; where it is not, it stands for any.
     ``undefined``: of each comparison with the code whether the term was no number somewhere where
     the code gives one, as where it divides by 0 for a query that sees no key.
     """
@@ -74,6 +79,7 @@ class Notes:
     infinite: bool = False
     masking: bool = False
     filled: bool = False
+    recognises: bool = False
     undefined: list[bool] = field(default_factory=list)
 
 
@@ -169,7 +175,7 @@ def constant(value: Any) -> Array:
     if not isinstance(value, int | float | Fraction):
         raise Unread(f"a constant of type {type(value).__name__}")
     if not _is_plain(value):
-        return as_array(_any_number(float(value)))
+        return as_array(_named(float(value)))
     return as_array(value)
 
 
@@ -184,6 +190,54 @@ def _is_plain(value: float | Fraction) -> bool:
     """Whether a number is kept: a whole one, or a fraction that a person would write."""
     exact = Fraction(value)
     return exact.denominator == 1 or (exact.denominator <= 64 and abs(exact.numerator) <= 4096)
+
+
+def _named(value: float) -> Array:
+    """A number that is a root, a logarithm or a part of π to full precision; else any number.
+
+    Only where notes recognise numbers: that it is one is a condition of what is shown.
+    """
+    known = recognised(value) if notes().recognises else None
+    if known is None:
+        return _any_number(value)
+    text, made = known
+    assume(f"{value!r} is {text}")
+    return made
+
+
+def recognised(value: float) -> tuple[str, Array] | None:
+    """What a number of float64 is the nearest one to: a root of a fraction, or log 2, or of π.
+
+    >>> recognised(8**-0.5)[0], recognised(1.4426950408889634)[0], recognised(0.3000001)
+    ('1/√8', '1/log 2', None)
+    """
+    size = abs(value)
+    sign = "-" if value < 0 else ""
+    for text, near, made in _numbers():
+        for top, bottom in ((1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (4, 1), (1, 4), (10, 1)):
+            if size == near * top / bottom:
+                factor = Fraction(top, bottom)
+                told = text if factor == 1 else f"{factor}·{text}"
+                found = made * factor
+                return f"{sign}{told}", found if value > 0 else -found
+    square = Fraction(size * size).limit_denominator(MOST_ROOT)
+    if 0 < square < MOST_ROOT and (
+        math.sqrt(square) == size or 1 / math.sqrt(1 / square) == size
+    ):
+        over, under = (as_array(1) if n == 1 else xp.sqrt(as_array(n))
+                       for n in (square.numerator, square.denominator))  # fmt: skip
+        root = over / under
+        top = f"√{square.numerator}" if square.numerator > 1 else "1"
+        text = top if square.denominator == 1 else f"{top}/√{square.denominator}"
+        return f"{sign}{text}", root if value > 0 else -root
+    return None
+
+
+def _numbers() -> tuple[tuple[str, float, Array], ...]:
+    log2 = xp.log(as_array(2))
+    return (("log 2", math.log(2), log2), ("1/log 2", 1 / math.log(2), 1 / log2),
+            ("π", math.pi, as_array(xp.pi)), ("1/π", 1 / math.pi, 1 / as_array(xp.pi)),
+            )  # fmt: skip
 
 
 def _any_number(value: float) -> Array:

@@ -1,0 +1,170 @@
+"""Whether two programs are one function: run, proved, asked in finite fields, measured.
+
+From cheap to dear.  Two programs that differ on some numbers are not one function, and nothing else
+is asked.  What agrees is proved if it can be: with every length free first, then with those of
+features fixed, of heads, of rows.  What is not proved says at which two steps of the programs it
+stopped (:mod:`.matching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from attnproof.verdict_line import Condition
+
+from ...numeric.devices import one_thread
+from ..finding import Finding, Seen
+from ..prove import prove
+from ..prove.proving import Traced
+from .inputs import ANY, tables_for
+from .matching import Parted, parted
+from .measure import Looked, at_hidden_rows, look
+from .pair import Told, Two, two, worst
+
+__all__ = ["Verdict", "compare"]
+
+VERDICTS = ("counterexample", "proved", "exact", "measured", "undecided", "internal error")
+SECONDS = 20.0
+FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found: one of :data:`VERDICTS`, why, and under which conditions.
+
+    ``seen``: the counterexample.  ``parted``: the first two steps of the programs that could not be
+    shown to be the same.  ``remarks``: what was seen beside the question.
+    """
+
+    two: Two
+    verdict: str
+    why: str
+    assuming: tuple[Condition, ...] = ()
+    seen: Seen | None = None
+    parted: Parted | None = None
+    looked: Looked = field(default_factory=Looked)
+    operations: int = 0
+    remarks: tuple[str, ...] = ()
+    seconds: float = 0.0
+    traceback: str = ""
+
+
+def compare(
+    first: Told, second: Told, *, where: str = "", weights: str = "", seed: int = 0,
+    seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
+) -> Verdict:  # fmt: skip
+    """Whether two programs are one function.
+
+    ``where`` says what stands for arguments of the second, ``weights`` for its parameters;
+    ``seconds`` is how long a proof is looked for; ``begin`` hears of each method that is begun.
+
+    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
+    the same arrays.
+
+    >>> made = compare(Told(lambda x: x * 2, "twice", "x: B n E -> B n E"),
+    ...                Told(lambda x: x + x, "added", "x: B n E -> B n E"))
+    >>> made.verdict
+    'proved'
+    """
+    start = perf_counter()
+    both = two(first, second, where, weights)
+    with one_thread():
+        begin("run")
+        both, looked = _with_tables(both, seed)
+        found = _found(both, looked, seed, seconds, begin)
+    remarks = [*both.notes, looked.raises, looked.overflows, looked.unsteady]
+    if found.verdict != "counterexample":
+        remarks.append(at_hidden_rows(both))
+    return replace(found, seconds=perf_counter() - start,
+                   remarks=tuple(dict.fromkeys(filter(None, remarks))))  # fmt: skip
+
+
+def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
+    """The pair with the most general tables of which both give the same, and what was seen."""
+    found: list[tuple[Two, Looked]] = []
+    for table in tables_for(both.shared):
+        tried = replace(both, table=table)
+        try:
+            looked = look(tried, seed)
+        except Exception:
+            if table is ANY:
+                raise
+            continue
+        if looked.tried and looked.seen is None:
+            return tried, looked
+        if looked.tried:
+            found.append((tried, looked))
+    if not found:
+        return both, look(both, seed)
+    return found[min(1, len(found) - 1)]  # halves alike, where there are tables of angles
+
+
+def _found(
+    both: Two, looked: Looked, seed: int, seconds: float, begin: Callable[[str], None]
+) -> Verdict:  # fmt: skip
+    if looked.seen is not None:
+        return Verdict(both, "counterexample", _differ(both, looked), seen=looked.seen,
+                       looked=looked)  # fmt: skip
+    if not looked.tried:
+        return Verdict(both, "undecided", "there are no lengths at which both could be run",
+                       looked=looked)  # fmt: skip
+    begin("proof")
+    subject, tried = both.subject(), None
+    made: Finding | None = None
+    for fixed in ways(both):
+        tried = prove(subject, seconds=seconds / 2, fixed=(fixed,))
+        made = worst(tried.findings) if len(tried.findings) == both.count else None
+        if made is not None and made.verdict in ("holds", "broken", "internal error"):
+            break
+    operations = tried.operations if tried is not None else 0
+    if made is not None and made.verdict == "internal error":
+        return Verdict(both, "internal error", made.why, looked=looked, traceback=made.traceback)
+    if made is not None and made.verdict == "broken":
+        return Verdict(both, "counterexample", made.why, seen=made.witness, looked=looked,
+                       operations=operations)  # fmt: skip
+    if made is not None and made.verdict == "holds" and tried is not None:
+        return Verdict(both, "proved", made.why, (*_conditions(both), *_all(tried)), looked=looked,
+                       operations=operations)  # fmt: skip
+    why = made.why if made is not None else tried.why if tried is not None else ""
+    if made is not None and UNLIKE_GRAPH in made.why:
+        return Verdict(both, "undecided", made.why, looked=looked, operations=operations)
+    begin("where they part")
+    stopped = parted(both, seconds=seconds / 2)
+    formats = " and ".join(looked.formats)
+    told = f"the same in {looked.tried} calls, in {formats}, up to rounding; not proved: {why}"
+    return Verdict(both, "measured", told, _conditions(both), parted=stopped, looked=looked,
+                   operations=operations)  # fmt: skip
+
+
+UNLIKE_GRAPH = "the code does other than its graph"
+
+
+def ways(both: Two) -> Sequence[str]:
+    """Letters whose lengths are fixed: none, those of features, of heads as well, of rows."""
+    letters = [c for one in both.given for c in one.letters if c.isalpha()]
+    features = "".join(c for c in dict.fromkeys(letters) if c in FEATURES)
+    heads = "".join(c for c in dict.fromkeys(letters) if c in "HG")
+    rows = "B" * ("B" in letters)
+    return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))
+
+
+def _conditions(both: Two) -> tuple[Condition, ...]:
+    found = []
+    if both.table is not ANY:
+        found.append(Condition(both.table.says, "where"))
+    if both.weights:
+        found.append(Condition("the weights of both are the same, whatever they are", "where"))
+    return tuple(found)
+
+
+def _all(traced: Traced) -> tuple[Condition, ...]:
+    return tuple(dict.fromkeys(c for one in traced.findings for c in one.assuming))
+
+
+def _differ(both: Two, looked: Looked) -> str:
+    at = ", ".join(f"{c} = {n}" for c, n in looked.at.items())
+    which = f"result {looked.result + 1} of " if both.count > 1 else ""
+    return (f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
+            f"explains {looked.bound:.2g}")  # fmt: skip

@@ -1,0 +1,171 @@
+"""What stands for an argument or a weight: an expression in the arrays of the other program.
+
+    wq = q_proj.weight[0:16].T
+    k = cat(k1, k2, dim=2)
+    K, V: joined of 2 shards along n
+
+Names may have dots in them; what is known are ``cat``, indices and slices, lists of places,
+``.T`` (of a matrix), ``.mT``, sums, products and quotients.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+
+from ..signature import SignatureError
+
+__all__ = ["Expression", "expressions", "joined"]
+
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
+_JOINED = re.compile(
+    r"(?P<names>[\w.,\s]+):\s*joined\s+of\s+(?:(?P<count>\d+)\s+shards|(?P<parts>[\w.,\s]+?))"
+    r"\s+along\s+(?P<axis>\w+)"
+)
+WANTED = "NAME = EXPRESSION, such as wq = q_proj.weight[0:16].T, with commas between"
+OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b, ast.MatMult: lambda a, b: a @ b, ast.USub: lambda a: -a,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression as it is written, and the names that stand in it."""
+
+    text: str
+    tree: ast.expr
+    names: tuple[str, ...]
+
+    def of(self, values: Mapping[str, Any]) -> Any:
+        """Its value for these arrays."""
+        return _value(self.tree, self.names, values)
+
+
+def expressions(text: str) -> dict[str, Expression]:
+    """Names to what stands for them.  Raises :class:`SignatureError`.
+
+    >>> made = expressions("wq = qkv.weight[:2].T, wo = o.weight")
+    >>> made["wq"].names, made["wq"].of({"qkv.weight": torch.ones(6, 3)}).shape
+    (('qkv.weight',), torch.Size([3, 2]))
+    """
+    found = {}
+    for part in _parts(text):
+        name, equals, told = (side.strip() for side in part.partition("="))
+        if not equals or not _NAME.fullmatch(name) or not told:
+            raise SignatureError(f"wanted {WANTED}; got {part.strip()!r}")
+        if name in found:
+            raise SignatureError(f"wanted one expression for {name}, got two: {text!r}")
+        found[name] = _read(told)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas that are in no brackets."""
+    found, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and not depth:
+            found.append(text[start:at])
+            start = at + 1
+    return [part for part in (*found, text[start:]) if part.strip()]
+
+
+def _read(told: str) -> Expression:
+    names: dict[str, str] = {}
+
+    def placed(match: re.Match[str]) -> str:
+        name, tail = match[0], ""
+        while (ending := name.rpartition("."))[2] in ("T", "mT"):
+            name, tail = ending[0], f".{ending[2]}{tail}"
+        if name in ("cat", "dim") or (name in ("T", "mT") and told[match.start() - 1] == "."):
+            return match[0]
+        return names.setdefault(name, f"_{len(names)}") + tail
+
+    text = _NAME.sub(placed, told)
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise SignatureError(f"wanted {WANTED}; got {told!r}") from None
+    if not names:
+        raise SignatureError(f"wanted a name of the other program in {told!r}, got none")
+    return Expression(told, tree, tuple(names))
+
+
+def _value(tree: ast.AST, names: tuple[str, ...], values: Mapping[str, Any]) -> Any:
+    def of(part: ast.AST | None) -> Any:
+        return None if part is None else _value(part, names, values)
+
+    match tree:
+        case ast.Name(id=name) if name.startswith("_"):
+            return values[names[int(name[1:])]]
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Attribute(value=of_what, attr="T" | "mT"):
+            return of(of_what).mT
+        case ast.UnaryOp(op=ast.USub(), operand=part):
+            return -of(part)
+        case ast.BinOp(left=left, op=operation, right=right) if type(operation) in OPERATIONS:
+            return OPERATIONS[type(operation)](of(left), of(right))
+        case ast.Subscript(value=of_what, slice=place):
+            return of(of_what)[of(place)]
+        case ast.Slice(lower=low, upper=high, step=step):
+            return slice(of(low), of(high), of(step))
+        case ast.Tuple(elts=parts):
+            return tuple(of(part) for part in parts)
+        case ast.List(elts=parts):
+            return [of(part) for part in parts]
+        case ast.Constant(value=value) if value is Ellipsis:
+            return value
+        case ast.Call(func=ast.Name(id="cat"), args=parts, keywords=more):
+            dim = next((of(k.value) for k in more if k.arg == "dim"), 0)
+            return torch.cat([of(part) for part in parts], dim)
+    raise SignatureError(f"wanted {WANTED}; what {ast.unparse(tree)!r} is, is not known")
+
+
+def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]], str] | None:
+    """Names to the parts of which they are joined, and the letter of the axis; else None.
+
+    ``known``: the names of the arrays that there are, among which those of shards are looked for.
+    Raises :class:`SignatureError`.
+
+    >>> joined("K, V: joined of 2 shards along n", ["q", "K1", "K2", "V1", "V2"])
+    ({'K': ('K1', 'K2'), 'V': ('V1', 'V2')}, 'n')
+    >>> joined("k: joined of old, new along n", ["old", "new"])
+    ({'k': ('old', 'new')}, 'n')
+    """
+    told = _JOINED.fullmatch(text.strip())
+    if told is None:
+        return None
+    names = [name.strip() for name in told["names"].split(",")]
+    if told["parts"]:
+        parts = tuple(part.strip() for part in told["parts"].split(","))
+        if len(names) > 1:
+            raise SignatureError(f"wanted one name before its parts, got {told['names']!r}")
+        _require(parts, known)
+        return {names[0]: parts}, told["axis"]
+    found = {}
+    for name in names:
+        ways = [tuple(f"{name}{between}{k}" for k in range(first, first + int(told["count"])))
+                for between in ("", "_") for first in (0, 1)]  # fmt: skip
+        own = next((way for way in ways if set(way) <= set(known)), None)
+        if own is None:
+            raise SignatureError(
+                f"wanted {told['count']} shards of {name}, such as {', '.join(ways[1])}; got "
+                f"{', '.join(known)}; write them as {name}: joined of A, B along {told['axis']}"
+            )
+        found[name] = own
+    return found, told["axis"]
+
+
+def _require(names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=2) or list(known)
+            raise SignatureError(f"there is no array {name!r}; nearest: {', '.join(near)}")

@@ -1,0 +1,145 @@
+"""What both programs are given: arrays of what they are for, and tables that are of angles.
+
+Most arrays are any numbers.  A mask lets every row see a key, positions are whole, and cosines and
+sines may have to belong together: code that reads one half of a table is no other function than
+code that reads both, where the halves are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..grammar import parse
+from ..roles import SIZES
+from .sides import Shared
+
+__all__ = ["TABLES", "Table", "drawn", "lengths_for", "size_of", "tables_for"]
+
+OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
+MOST_POSITION, WORDS = 40, 10
+
+
+@dataclass(frozen=True)
+class Table:
+    """How tables of cosines and sines belong together; ``says`` is a condition, empty for any."""
+
+    name: str
+    says: str
+
+
+ANY = Table("any", "")
+HALVES = Table("halves", "cosines and sines are those of angles, each in either half of its row")
+PAIRS = Table("pairs", "cosines and sines are those of angles, each twice side by side")
+TABLES = {table.name: table for table in (ANY, HALVES, PAIRS)}
+
+
+def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:
+    """The ways in which these arrays can belong together, the most general first."""
+    both = {one.kind for one in shared} >= {"cos", "sin"}
+    return (ANY, HALVES, PAIRS) if both else (ANY,)
+
+
+def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
+    """What is shared where cosines and sines are made: angles in their place, half as many."""
+    if table is ANY:
+        return tuple(shared)
+    found = []
+    for one in shared:
+        if one.kind == "cos":
+            letters = (*one.letters[:-1], f"{one.letters[-1]}/2")
+            found.append(Shared("angles", letters, "angles"))
+        elif one.kind != "sin":
+            found.append(one)
+    return tuple(found)
+
+
+def with_tables(
+    shared: Sequence[Shared], table: Table, values: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The shared arrays, cosines and sines among them, of arrays with angles in their place."""
+    if table is ANY:
+        return tuple(values)
+    given = iter(values)
+    made: dict[str, Tensor] = {}
+    for one in shared:
+        if one.kind == "cos":
+            angles = next(given)
+            twice = torch.cat((angles, angles), -1) if table is HALVES else torch.stack(
+                (angles, angles), -1
+            ).flatten(-2)  # fmt: skip
+            made["cos"], made["sin"] = twice.cos(), twice.sin()
+            made[one.name] = made["cos"]
+        elif one.kind != "sin":
+            made[one.name] = next(given)
+    return tuple(made["sin"] if one.kind == "sin" else made[one.name] for one in shared)
+
+
+def size_of(letter: str, lengths: Mapping[str, int]) -> int:
+    """The length of an axis by its letter, which may be a number, a quotient or a sum.
+
+    >>> size_of("D/2", {"D": 8}), size_of("(n+m)", {"n": 2, "m": 3})
+    (4, 5)
+    """
+    if letter in lengths:
+        return lengths[letter]
+    axes = parse(f"x: {letter} -> 1").arrays[0].axes or ()
+    return axes[0].size(lengths)
+
+
+def lengths_for(shared: Sequence[Shared], known: Mapping[str, int]) -> dict[str, int]:
+    """A length for every letter, all different but for those that are known."""
+    names = [c for one in shared for letter in one.letters for c in _letters_of(letter)]
+    free = iter(n for n in OTHERS if n not in known.values())
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(names):
+        found[name] = known.get(name) or SIZES.get(name) or next(free)
+    return found
+
+
+def _letters_of(letter: str) -> tuple[str, ...]:
+    if letter.isdigit():
+        return ()
+    return parse(f"x: {letter} -> 1").letters
+
+
+def drawn(
+    shared: Sequence[Shared], lengths: Mapping[str, int], seed: int,
+    dtype: torch.dtype = torch.float32, *, small: bool = False,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """An array for each that is shared; ``small``: few small whole numbers, as a witness has."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def one(what: Shared) -> Tensor:
+        shape = [size_of(letter, lengths) for letter in what.letters]
+        kind = what.kind
+        if kind in ("keep", "hide", "ones"):
+            kept = torch.rand(shape, generator=generator) < 0.6
+            if shape:
+                kept[..., 0] = True
+            return ~kept if kind == "hide" else kept.long() if kind == "ones" else kept
+        if kind in ("positions", "ids", "index", "lengths"):
+            return _whole(kind, shape, lengths, generator)
+        if kind == "cis":
+            angles = torch.randn(shape, generator=generator)
+            return torch.polar(torch.ones_like(angles), angles)
+        if small:
+            return torch.randint(-2, 3, shape, generator=generator).to(dtype)
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    return tuple(map(one, shared))
+
+
+def _whole(
+    kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any
+) -> Tensor:  # fmt: skip
+    if kind == "lengths":
+        return torch.randint(1, lengths.get("n", 2) + 1, shape, generator=generator)
+    if kind == "positions" and shape:
+        start = torch.randint(0, MOST_POSITION, [*shape[:-1], 1], generator=generator)
+        return start + torch.arange(shape[-1])
+    return torch.randint(0, WORDS, shape, generator=generator)

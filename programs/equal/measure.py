@@ -1,0 +1,291 @@
+"""Both programs run on the same numbers: where they differ by more than rounding explains.
+
+What rounding may do is derived for each program by itself (:mod:`..response`): how many operations
+round, how many terms are summed, and how far the result moves when the inputs move by a unit.  Two
+programs may be apart by the sum of what both are allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..draw import Draw
+from ..finding import Seen
+from ..prove.running import seen_of, shrunk
+from ..response import Unsteady, allowance
+from .inputs import drawn
+from .pair import Two
+from .sides import Shared
+
+__all__ = ["Looked", "lengths_tried", "look"]
+
+FORMATS = (torch.float64, torch.float32)
+LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
+SEEDS = 2
+SCALES = (1.0, 8.0)
+TOKENS = "nrm"
+
+
+@dataclass
+class Looked:
+    """What was seen: the largest difference and its bound, and where they differ, if they do.
+
+    ``raises``: lengths at which one program alone raises, and what; ``overflows``: the same of large
+    numbers at which one alone gives what is no number, which is no matter of the function.  ``tried``: how many calls of
+    both were compared, ``formats`` in which.  ``hidden``: what each gives a row that sees no key,
+    where the two are not alike there.
+    """
+
+    error: float = 0.0
+    bound: float = 0.0
+    seen: Seen | None = None
+    at: dict[str, int] = field(default_factory=dict)
+    dtype: str = ""
+    result: int = 0
+    tried: int = 0
+    formats: tuple[str, ...] = ()
+    raises: str = ""
+    overflows: str = ""
+    hidden: str = ""
+    unsteady: str = ""
+
+
+@dataclass(frozen=True)
+class Both:
+    """One result of both programs, on arrays by name; what a witness is made small with."""
+
+    two: Two
+    k: int
+    draw: Draw
+
+    def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
+        """Both results; None where one raises."""
+        found = []
+        for side in ("first", "second"):
+            try:
+                with torch.no_grad():
+                    found.append(self.two.results(side, self._given(values))[self.k].double())
+            except Exception:  # noqa: BLE001 (the code may raise anything)
+                return None
+        return found[0], found[1]
+
+    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+        """The largest difference, what rounding allows, and its place; None where one raises."""
+        both = self.sides(values)
+        if both is None or not both[0].numel():
+            return None
+        if both[0].shape != both[1].shape:
+            return math.inf, 0.0, ()
+        off = apart(*both)
+        place = int(off.argmax())
+        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
+        return float(off.max()), self.allowed(values), at
+
+    def allowed(self, values: Mapping[str, Tensor]) -> float:
+        """How far rounding may take the two results apart."""
+        given = self._given(values)
+        moved = [n for n, x in enumerate(given) if x.is_floating_point()]
+        total = 0.0
+        for side in ("first", "second"):
+            def call(*floats: Tensor, side: str = side) -> Tensor:
+                placed = list(given)
+                for n, x in zip(moved, floats, strict=True):
+                    placed[n] = x
+                return self.two.results(side, placed)[self.k]
+
+            with torch.no_grad():
+                found = allowance(call, *(given[n] for n in moved), draw=self.draw)
+            total += found.value / 2
+        return total
+
+    def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x
+                     for x in values.values())  # fmt: skip
+
+
+def apart(here: Tensor, there: Tensor) -> Tensor:
+    """How far entries are apart; what is NaN, or the same infinity, on both sides not at all."""
+    off = (here - there).abs().nan_to_num(nan=math.inf, posinf=math.inf)
+    return off.masked_fill((here == there) | (here.isnan() & there.isnan()), 0.0)
+
+
+@contextmanager
+def in_format(both: Two, dtype: torch.dtype) -> Iterator[None]:
+    """The modules of both programs in a format; then as they were."""
+    kept = [(module, next((p.dtype for p in module.parameters() if p.is_floating_point()), None))
+            for module in both.modules]  # fmt: skip
+    try:
+        for module, _ in kept:
+            module.to(dtype)
+        yield
+    finally:
+        for module, before in kept:
+            module.to(before or torch.float32)
+
+
+def lengths_tried(both: Two) -> list[dict[str, int]]:
+    """Lengths at which both are run: as they stand, small, equal, and long; short ones first."""
+    base = dict(both.lengths)
+    letters = [c for c in base if any(c in one.letters for one in both.given)]
+    tokens = [c for c in letters if c in TOKENS]
+    found = [base]
+    for size in (1, 2, 3):
+        found += [dict.fromkeys(base, size), {**base, **dict.fromkeys(tokens, size)}]
+        found.append({**dict.fromkeys(base, size), **{c: base[c] for c in base if c in "DE"}})
+        found += [{**base, c: size} for c in letters if c not in "HGDE"]
+    found += [{**base, "n": a, "r": b} for a, b in ((2, 5), (5, 2), (6, 6)) if "r" in base]
+    for n in LONG:
+        found.append({**base, **dict.fromkeys(tokens, n)})
+    if {"H", "G"} <= set(letters):
+        found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
+    found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
+    unique = {tuple(sorted(one.items())): one for one in found}
+    return sorted(unique.values(), key=lambda one: math.prod(one.values()))
+
+
+def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
+    """Run both at many lengths in each format; the smallest inputs at which they differ."""
+    found = Looked()
+    for dtype in formats:
+        name = str(dtype).removeprefix("torch.")
+        with in_format(both, dtype):
+            before = found.tried
+            for at in lengths_tried(both):
+                for k, scale in ((0, 1.0), (1, 8.0)):
+                    _at(both, at, seed + k, scale, dtype, found)
+                    if found.seen is not None:
+                        found.dtype = name
+                        return found
+            if found.tried > before:
+                found.formats = (*found.formats, name)
+    return found
+
+
+def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, Tensor]:
+    return {one.name: x for one, x in zip(shared, drawings, strict=True)}
+
+
+def _at(
+    both: Two, at: Mapping[str, int], seed: int, scale: float, dtype: torch.dtype, found: Looked
+) -> None:
+    """Compare at these lengths; the first difference is made small and kept."""
+    try:
+        values = [x * scale if x.is_floating_point() else x
+                  for x in drawn(both.given, at, seed, dtype)]  # fmt: skip
+    except Exception:  # noqa: BLE001 (lengths that do not go together)
+        return
+    results: dict[str, Any] = {}
+    for side in ("first", "second"):
+        try:
+            with torch.no_grad():
+                results[side] = both.results(side, values)
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            results[side] = error
+    wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
+    if wrong:
+        if len(wrong) == 1 and not found.raises and dtype is torch.float32:
+            (side, error), = wrong.items()
+            told = ", ".join(f"{c} = {n}" for c, n in at.items())
+            found.raises = (f"the {side} alone raises at {told}: {type(error).__name__}: "
+                            f"{' '.join(str(error).split())[:160]}")  # fmt: skip
+        return
+    found.tried += 1
+    for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
+        run = Both(both, k, Draw(seed, dtype))
+        if scale > 1 and _overflows(both, here, there, dtype, found):
+            continue
+        told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
+        if told is not None:
+            found.result, found.at = k, dict(at)
+            found.seen = _smallest(run, both, at, seed, told)
+            found.error, found.bound = found.seen.difference, found.seen.allowed
+            return
+
+
+def _overflows(
+    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, found: Looked
+) -> bool:
+    """Whether one result alone is no number, of large inputs; it is noted which."""
+    if here.shape != there.shape or here.isfinite().all() == there.isfinite().all():
+        return False
+    side = both.first if not here.isfinite().all() else both.second
+    name = str(dtype).removeprefix("torch.")
+    found.overflows = found.overflows or (
+        f"of large inputs {side.program.name} gives what is no number in {name}, the other does not"
+    )
+    return True
+
+
+def _gap(
+    run: Both, values: dict[str, Tensor], here: Tensor, there: Tensor, found: Looked
+) -> dict[str, Tensor] | None:
+    """The values at which both differ by more than rounding, or None; what is near is noted."""
+    if here.shape != there.shape:
+        return values
+    off = float(apart(here, there).max()) if here.numel() else 0.0
+    if off == 0:
+        return None
+    try:
+        allowed = run.allowed(values)
+    except Unsteady as error:
+        found.unsteady = str(error)
+        return None
+    if off > allowed:
+        return values
+    if not found.bound or off / allowed > found.error / found.bound:
+        found.error, found.bound = off, allowed
+    return None
+
+
+def _smallest(
+    run: Both, both: Two, at: Mapping[str, int], seed: int, values: dict[str, Tensor]
+) -> Seen:
+    """The witness with as many zeros as can be, in small whole numbers where those show it."""
+    for attempt in range(3):
+        small = _values(both.given, drawn(both.given, at, seed + attempt, run.draw.dtype,
+                                          small=True))  # fmt: skip
+        told = run.gap(small)
+        if told is not None and told[0] > 4 * told[1]:
+            values = small
+            break
+    seen = seen_of(run, shrunk(run, values))
+    one, other = both.first.program.name, both.second.program.name
+    place = seen.here[0].removeprefix("left side")
+    if one == other:
+        one, other = "the first", "the second"
+    return replace(seen, here=(f"{one}{place}", seen.here[1]),
+                   there=(f"{other}{place}", seen.there[1]))  # fmt: skip
+
+
+def at_hidden_rows(both: Two) -> str:
+    """What the two programs give a query that sees no key, where that is not alike; else ""."""
+    masks = [k for k, one in enumerate(both.given) if one.kind in ("keep", "hide", "ones")]
+    if not masks:
+        return ""
+    values = list(drawn(both.given, both.lengths, 5))
+    for k in masks:
+        hidden = both.given[k].kind == "hide"
+        values[k] = values[k].clone()
+        values[k][0] = int(hidden)
+    try:
+        with torch.no_grad():
+            here, there = (both.results(side, values)[0] for side in ("first", "second"))
+    except Exception:  # noqa: BLE001 (the code may raise anything)
+        return ""
+    if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):
+        return ""
+    return (f"a query that sees no key reads {_said(here[0])} of the first and "
+            f"{_said(there[0])} of the second")  # fmt: skip
+
+
+def _said(x: Tensor) -> str:
+    if bool(x.isnan().all()):
+        return "NaN"
+    return "zeros" if not bool(x.any()) else "numbers"

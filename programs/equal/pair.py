@@ -1,0 +1,352 @@
+"""Two programs as a pair: how each is called, and the arrays that both are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnproof.theorems.laws import Formula
+
+from ..adapting import resolved
+from ..building import code_of
+from ..code import Code, DoesNotFit, Options
+from ..finding import Finding
+from ..grammar import parse
+from ..names import parameters
+from ..program import Program
+from ..roles import said
+from ..running import fault_in
+from ..signature import Signature, SignatureError
+from ..subject import adapted_as
+from ..subjects import Pair, Subject
+from .expressions import Expression, expressions, joined
+from .inputs import ANY, Table, drawn, lengths_for, of_angles, with_tables
+from .sides import (
+    Shared,
+    Side,
+    equated,
+    letters_in,
+    matched,
+    renamed,
+    results_matched,
+    shared_of,
+)
+
+__all__ = ["LAW", "Told", "Two", "two"]
+
+LAW = "same-function"
+GIVEN = {"positions": "position", "ids": "position", "index": "position", "lengths": "position",
+         "keep": "truth", "hide": "truth", "ones": "position"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a program: the thing that is called, its line, the settings it is built of."""
+
+    thing: Any
+    name: str
+    call: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Two:
+    """Two programs, what is shared, and lengths at which both can be called.
+
+    ``table``: how cosines and sines belong together.  ``weights``: parameters that both have.
+    """
+
+    first: Side
+    second: Side
+    shared: tuple[Shared, ...]
+    lengths: Mapping[str, int]
+    table: Table = ANY
+    weights: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> tuple[Shared, ...]:
+        """What is drawn: angles in the place of tables that are made of them."""
+        return of_angles(self.shared, self.table)
+
+    @property
+    def count(self) -> int:
+        """How many results are compared."""
+        return min(len(self.first.results), len(self.second.results))
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The modules of both, those whose weights are used first."""
+        own = [self.second.source, self.first.source, self.first.module, self.second.module]
+        return tuple(dict.fromkeys(one for one in own if one is not None))
+
+    def results(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
+        """All results of one program, in the axes of the first."""
+        given = with_tables(self.shared, self.table, values)
+        if side == "first":
+            return self.first.run(given)[: self.count]
+        arrange, found = results_matched(self.first, self.second), self.second.run(given)
+        like = self._shapes(given) if self._rearranged else found
+        return [arrange(k, like[k], found[k]) for k in range(self.count)]
+
+    @property
+    def _rearranged(self) -> bool:
+        own, theirs = ([letters_in(r.axes or ()) for r in s.program.signature.results]
+                       for s in (self.first, self.second))  # fmt: skip
+        return own[: self.count] != theirs[: self.count]
+
+    def _shapes(self, given: Sequence[Tensor]) -> list[Tensor]:
+        return self.first.run(given)
+
+    def result(self, side: str, k: int) -> Callable[..., Tensor]:
+        """One result of one program as a function of what is given."""
+        return lambda *values: self.results(side, values)[k]
+
+    def subject(self) -> Pair:
+        """The pair as code of which a law is asked."""
+        given = {one.name: " ".join((GIVEN.get(one.kind, "real"), *one.letters))
+                 for one in self.given}  # fmt: skip
+        calls = {f"{side}_{k}": self.result(side, k)
+                 for k in range(self.count) for side in ("first", "second")}  # fmt: skip
+        return Pair(
+            name=f"{self.first.program.name} and {self.second.program.name}",
+            calls=calls, inputs=drawn(self.given, self.lengths, 0),
+            letters=tuple(" ".join(one.letters) for one in self.given),
+            formulas=tuple(_formula(k, given) for k in range(self.count)), modules=self.modules,
+            adapted="compared", source=self.first.place,
+        )  # fmt: skip
+
+
+def _formula(k: int, given: Mapping[str, str]) -> Formula:
+    def sides(calls: Any, **values: Any) -> tuple[Any, Any]:
+        return tuple(getattr(calls, f"{side}_{k}")(*values.values())
+                     for side in ("first", "second"))  # type: ignore[return-value]
+
+    return Formula(LAW, "pair", f"first_{k}", given, sides, (("the first", "the second"),),
+                   others=(f"second_{k}",))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A program with its line, and what is known of lengths."""
+
+    code: Code
+    signature: Signature
+    known: Mapping[str, int]
+    guessed: bool
+
+
+def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
+    """Two programs on the same arrays, and lengths at which both run.
+
+    Raises :class:`SignatureError`, :class:`DoesNotFit`, or what the code raises.
+    """
+    one, other = _both(first, second)
+    shared = shared_of(one.signature)
+    made = _stands_for(where, [one.name for one in shared])
+    maps = expressions(weights) if weights else {}
+    own = {a.name for a in other.signature.arguments}
+    told = {**made, **{name: how for name, how in maps.items() if name in own}}
+    matching = matched(shared, other.signature, {**made, **dict.fromkeys(told, "")}, second.name)
+    matching = {**matching, **made}
+    for name in set(maps) & own:
+        matching.pop(name, None)
+    known = {**other.known, **one.known}
+    here = _side(one, shared, {a.name: a.name for a in one.signature.arrays}, known)
+    there = _side(other, shared, matching, known)
+    here, there, names = _weighted(here, there, maps, told=bool(weights))
+    same = equated(shared, (here, there))
+    shared = renamed(shared, same)
+    here, there = replace(here, shared=shared), replace(there, shared=shared)
+    both = Two(here, there, shared, {}, weights=names, notes=_notes(one, other))
+    return _sized(both, {same.get(c, c): n for c, n in known.items()})
+
+
+def _both(first: Told, second: Told) -> tuple[_Read, _Read]:
+    """Both programs with their lines: one that nobody tells is guessed, else it is the other's."""
+    try:
+        one = _read(first)
+    except (SignatureError, DoesNotFit):
+        other = _read(second)
+        if not _takes(first, str(other.signature)):
+            raise
+        return _read(replace(first, call=str(other.signature))), other
+    try:
+        return one, _read(second)
+    except (SignatureError, DoesNotFit):
+        if second.call or not _takes(second, str(one.signature)):
+            raise
+        return one, _read(replace(second, call=str(one.signature)))
+
+
+def _read(told: Told) -> _Read:
+    """A program with its line: that which is told, or a guess."""
+    call = told.call
+    if isinstance(told.thing, Program) and not call:
+        call = str(told.thing.signature)
+    known: dict[str, int] = {}
+    subject: Subject | None = None
+    thing = told.thing.call if isinstance(told.thing, Program) else told.thing
+    settings = {"settings": dict(told.settings)} if told.settings else {}
+    try:
+        subject = adapted_as(thing, call, name=told.name, **settings)
+    except Exception:  # it may be of no kind that is known, and be called all the same
+        if not call:
+            raise
+    line = call or (subject.line if subject is not None else "")
+    if not line:
+        raise SignatureError(f"wanted the call of {told.name} as --call 'x: B n E -> B n E'")
+    signature = parse(line)
+    if signature.then is not None:
+        raise SignatureError(f"{told.name}: what is called behind it cannot be compared yet; write "
+                             "a function that calls both")  # fmt: skip
+    thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
+    code = said(code_of(thing, told.name, Options(settings=built)), signature)
+    for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
+        size = getattr(subject, name, 0) or 0
+        if size and letter in signature.letters:
+            known[letter] = size
+    return _Read(code, replace(signature, step=None), known, guessed=not told.call)
+
+
+def _takes(told: Told, line: str) -> bool:
+    """Whether code has parameters of the names that stand in a line."""
+    thing = told.thing
+    with suppress(Exception):
+        known = {one.name for one in parameters(getattr(thing, "forward", thing))}
+        return {one.name for one in parse(line).arguments} <= known
+    return False
+
+
+def _stands_for(where: str, known: Sequence[str]) -> dict[str, Any]:
+    """What stands for arguments of the second program, in arrays of the first."""
+    found: dict[str, Any] = {}
+    for part in filter(None, (p.strip() for p in where.split(";"))):
+        both = joined(part, known)
+        if both is not None:
+            found |= {name: (parts, both[1]) for name, parts in both[0].items()}
+        else:
+            found |= expressions(part)
+    return found
+
+
+def _side(
+    read: _Read, shared: tuple[Shared, ...], made: Mapping[str, Any], known: Mapping[str, int]
+) -> Side:
+    code, signature = read.code, read.signature
+    sized = {one.name: one.at(lengths_for(shared, known)) for one in signature.built if one.lengths}
+    if sized:
+        code = said(code.again(**sized), replace(signature, built=()))
+    program = Program(code.call, signature, code.name)
+    named = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
+    return Side(program, code.module, str(signature), code.place, shared, made, known,
+                tuple(named))  # fmt: skip
+
+
+def _weighted(
+    first: Side, second: Side, maps: Mapping[str, Expression], *, told: bool
+) -> tuple[Side, Side, tuple[str, ...]]:
+    """Both sides with one set of weights: those of the first, of the second where told so."""
+    own = {side: _state(side) for side in (0, 1)} if False else (_state(first), _state(second))
+    if not told:
+        if first.module is None or second.module is None:
+            return first, second, ()
+        maps = _of_one_name(own[0], own[1])
+    names = {name for how in maps.values() for name in how.names}
+    if names <= set(own[0]):
+        return first, replace(second, weights=dict(maps), source=first.module), tuple(maps)
+    if names <= set(own[1]):
+        return replace(first, weights=dict(maps), source=second.module), second, tuple(maps)
+    wrong = sorted(names - set(own[0]))
+    raise SignatureError(
+        f"--weights names {', '.join(wrong)}, which is no weight of {first.program.name}; "
+        f"it has {', '.join(own[0]) or 'none'}"
+    )
+
+
+def _state(side: Side) -> dict[str, Tensor]:
+    return {} if side.module is None else dict(side.module.named_parameters())
+
+
+def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, Expression]:
+    """The parameters of the second by the names of the first.
+
+    Raises :class:`SignatureError` where one has none.
+    """
+    alone = [name for name in other if name not in one]
+    if alone:
+        left = [f"{name} {tuple(one[name].shape)}" for name in one if name not in other]
+        told = ", ".join(f"{name} {tuple(other[name].shape)}" for name in alone)
+        raise SignatureError(
+            f"the second program has weights that the first has not: {told}; of the first are "
+            f"left {', '.join(left) or 'none'}; write --weights '{alone[0]} = ..'"
+        )
+    return {name: expressions(f"{name} = {name}")[name] for name in other}
+
+
+def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
+    own, theirs = ([r for r in read.signature.results if r.axes is not None]
+                   for read in (one, other))  # fmt: skip
+    if len(own) == len(theirs):
+        return ()
+    if not (one.guessed or other.guessed):
+        raise SignatureError(
+            f"wanted as many results of both programs, got {len(own)} and {len(theirs)}; write _ "
+            "for what is to be left aside"
+        )
+    return (f"of {len(own)} and {len(theirs)} results the first "
+            f"{min(len(own), len(theirs))} are compared",)  # fmt: skip
+
+
+def _sized(both: Two, known: Mapping[str, int]) -> Two:
+    """The pair at lengths at which both programs run.  Raises what they raise."""
+    base = lengths_for(both.shared, known)
+    first: Exception | None = None
+    for change in ({}, {"G": base.get("H", 0)}, dict.fromkeys("rm", base.get("n", 0))):
+        lengths = {c: change.get(c) or n for c, n in base.items()}
+        tried = replace(
+            both, lengths=lengths,
+            first=replace(both.first, lengths={**both.first.lengths, **lengths}),
+            second=replace(both.second, lengths={**both.second.lengths, **lengths}),
+        )  # fmt: skip
+        try:
+            with torch.no_grad():
+                values = drawn(tried.given, lengths, 0)
+                for side in ("first", "second"):
+                    shapes(tried, side, values)
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            first = first or error
+            continue
+        return tried
+    assert first is not None
+    raise first
+
+
+def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ...]]:
+    """The shapes of the results.  Raises :class:`SignatureError` with the call, where it raises."""
+    told = both.first if side == "first" else both.second
+    try:
+        return [tuple(x.shape) for x in both.results(side, values)]
+    except SignatureError:
+        raise
+    except Exception as error:
+        whole = Subject(name=told.program.name, source=told.place, adapted="as told")
+        if fault_in(whole, error) is not None:
+            raise
+        given = ", ".join(f"{one.name} {tuple(x.shape)}"
+                          for one, x in zip(both.given, values, strict=True))  # fmt: skip
+        raise SignatureError(
+            f"{told.program.name} called as {told.line}, with {given}: it raised "
+            f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        ) from None
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """The finding that says most against two programs being one."""
+    order = ("internal error", "broken", "undecided", "not asked", "holds")
+    return min(findings, key=lambda one: order.index(one.verdict))

@@ -1,0 +1,329 @@
+"""Both programs on the same arrays: which argument is which, in which order of axes.
+
+The arrays that the first program takes are the ones that are shared.  An argument of the second is
+the one of its name, else the one of its role, else the one at its place; letters say in which
+order its axes come, what True means in either mask is told by its kind, and what is neither is
+written down as an expression.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..program import Program
+from ..roles import role
+from ..signature import Argument, Axis, Signature, SignatureError, State
+from .expressions import Expression
+
+__all__ = ["Arrays", "Shared", "Side", "letters_in", "matched", "shared_of"]
+
+Arrays = Mapping[str, Tensor]
+KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
+TABLES = ("cos", "sin")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An array that both programs are given: its name, the letter of each axis, what it is.
+
+    An axis that no product of letters says, as ``D/2`` or a number, has that for its letter.
+    """
+
+    name: str
+    letters: tuple[str, ...]
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {' '.join(self.letters)}"
+
+
+def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
+    """The letters of axes, those of a product one after the other; axes of length 1 have none.
+
+    >>> from ..grammar import parse
+    >>> letters_in(parse("x: B n (H D), cos: 1 n D/2 -> x").arrays[0].axes)
+    ('B', 'n', 'H', 'D')
+    """
+    found: list[str] = []
+    for axis in axes:
+        split = None if axis.fold else axis.split
+        found += axis.letters if axis.fold else [str(axis).replace(" ", "")] if (
+            split is None
+        ) else split  # fmt: skip
+    return tuple(found)
+
+
+def shared_of(signature: Signature) -> tuple[Shared, ...]:
+    """The arrays that a program takes, as they are shared."""
+    return tuple(Shared(one.name, letters_in(one.axes or ()), role(one))
+                 for one in signature.arrays)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """One program: how each of its arrays is made of the shared ones, and of weights.
+
+    ``made``: the name of an argument -> the shared array that it is, or what stands for it.
+    ``lengths``: of letters that no shared array has.  ``weights``: names of its parameters, or of
+    arguments, to expressions in the parameters of ``source``, a module of the other program.
+    """
+
+    program: Program
+    module: nn.Module | None
+    line: str
+    place: str
+    shared: tuple[Shared, ...]
+    made: Mapping[str, str | Expression | tuple[tuple[str, ...], str]]
+    lengths: Mapping[str, int]
+    results: tuple[str, ...]
+    weights: Mapping[str, Expression] = field(default_factory=dict)
+    source: nn.Module | None = None
+
+    def run(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """Its results for the shared arrays, in their order; each in the axes of its line."""
+        given = {one.name: x for one, x in zip(self.shared, values, strict=True)}
+        sizes = self._sizes(given)
+        arrays = {one.name: self._array(one, given, sizes) for one in self._arguments}
+        arrays |= {one.name: _begun(one) for one in self.program.signature.states}
+        own, inner = self._weights()
+        arrays |= own
+        if inner and self.module is not None:
+            holder = _Holder(self.module, self.program)
+            named = {f"inner.{name}": value for name, value in inner.items()}
+            found = torch.func.functional_call(holder, named, (arrays, sizes))
+        else:
+            found = self.program.run(arrays, sizes)
+        return [found[name] for name in self.results]
+
+    @cached_property
+    def _arguments(self) -> tuple[Argument, ...]:
+        return tuple(one for one in self.program.signature.arrays if one.name in self.made)
+
+    def _weights(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What stands for arguments, and for parameters of the module."""
+        if not self.weights or self.source is None:
+            return {}, {}
+        known = dict(self.source.named_parameters()) | dict(self.source.named_buffers())
+        values = {name: told.of(known) for name, told in self.weights.items()}
+        own = {one.name for one in self.program.signature.arguments}
+        return ({k: v for k, v in values.items() if k in own},
+                {k: v for k, v in values.items() if k not in own})  # fmt: skip
+
+    def _sizes(self, given: Arrays) -> dict[str, Any]:
+        """The lengths of the letters of this program's line, for these arrays."""
+        found: dict[str, Any] = dict(self.lengths)
+        for one in self._arguments:
+            shared = self._shared_by(one)
+            if shared is None:
+                continue
+            own, theirs = letters_in(one.axes or ()), shared.letters
+            x = given[shared.name]
+            pairs = zip(_placed(own, theirs), x.shape, strict=True)
+            found |= {letter: size for letter, size in pairs if letter.isidentifier()}
+        return found
+
+    def _shared_by(self, argument: Argument) -> Shared | None:
+        told = self.made[argument.name]
+        name = told if isinstance(told, str) else ""
+        return next((one for one in self.shared if one.name == name), None)
+
+    def _array(self, argument: Argument, given: Arrays, sizes: Mapping[str, Any]) -> Tensor:
+        told = self.made[argument.name]
+        if isinstance(told, Expression):
+            return told.of(given)  # type: ignore[no-any-return]
+        if isinstance(told, tuple):
+            parts, axis = told
+            first = next(one for one in self.shared if one.name == parts[0])
+            x = torch.cat([given[name] for name in parts], first.letters.index(axis))
+            return arranged(x, first.letters, argument.axes or (), sizes)
+        shared = next(one for one in self.shared if one.name == told)
+        x = arranged(given[told], shared.letters, argument.axes or (), sizes)
+        return as_kind(x, shared.kind, role(argument))
+
+
+class _Holder(nn.Module):
+    """A module under which another one is called with other weights."""
+
+    def __init__(self, inner: nn.Module, program: Program) -> None:
+        super().__init__()
+        self.inner, self.programs = inner, [program]
+
+    def forward(self, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
+        return self.programs[0].run(arrays, sizes)
+
+
+def _begun(state: Argument) -> Any:
+    """What a state is before the first call."""
+    start = state.value.start if isinstance(state.value, State) else ""
+    return {"{}": dict, "[]": list}.get(start, lambda: None)()
+
+
+def _placed(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """The own letter for each of the letters of another order; as they stand, where they differ."""
+    if Counter(own) == Counter(theirs) or len(own) != len(theirs):
+        return list(theirs)
+    return list(own)
+
+
+def arranged(
+    x: Tensor, letters: Sequence[str], axes: Sequence[Axis], sizes: Mapping[str, Any]
+) -> Tensor:
+    """An array with an axis for each letter, in these axes: permuted, then joined.
+
+    Where the axes have other letters, and are as many, it is handed on as it is.
+    """
+    wanted = letters_in(axes)
+    if Counter(wanted) == Counter(letters):
+        x = x.permute(_order(letters, wanted))
+        lengths, shape, at = list(x.shape), [], 0
+        for axis in axes:
+            count = len(letters_in((axis,)))
+            shape.append(prod(lengths[at : at + count]) if count != 1 else lengths[at])
+            at += count
+        return x if shape == lengths else x.reshape(shape)
+    shape = [axis.size(sizes) for axis in axes]
+    return x if len(shape) == x.ndim else x.reshape(shape)
+
+
+def _order(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted letter stands; the first of two that are alike comes first."""
+    left = list(enumerate(letters))
+    found = []
+    for letter in wanted:
+        at = next(k for k, (_, own) in enumerate(left) if own == letter)
+        found.append(left.pop(at)[0])
+    return found
+
+
+def as_kind(x: Tensor, kind: str, wanted: str) -> Tensor:
+    """A mask of one kind as one of another; anything else is what it is."""
+    if kind == wanted or kind not in KEPT or wanted not in KEPT or kind == "add":
+        return x
+    keeps = x if kind == "keep" else x == 0 if kind == "hide" and x.dtype != torch.bool else (
+        ~x if kind == "hide" else x != 0
+    )  # fmt: skip
+    if wanted == "keep":
+        return keeps
+    if wanted == "hide":
+        return ~keeps
+    if wanted == "ones":
+        return keeps.long()
+    return torch.zeros(keeps.shape).masked_fill(~keeps, -torch.inf)
+
+
+def matched(
+    shared: Sequence[Shared], signature: Signature, told: Mapping[str, Any], name: str
+) -> dict[str, Any]:
+    """For each array of a program the shared array that it is, or what is told to stand for it.
+
+    By name; else by role, where one alone has it; else in their order.  Raises
+    :class:`SignatureError` for an array that has none.
+    """
+    found: dict[str, Any] = {one.name: told[one.name] for one in signature.arrays
+                             if one.name in told}  # fmt: skip
+    used = set(_used(found.values()))
+    left = [one for one in signature.arrays if one.name not in found]
+    known = {one.name: one for one in shared if one.name not in used}
+    if all(one.name in known for one in left):
+        return found | {one.name: one.name for one in left}
+    for one in list(left):
+        same = [s for s in known.values() if s.kind and s.kind == role(one)]
+        alike = [o for o in left if role(o) == role(one)]
+        if len(same) == 1 and len(alike) == 1:
+            found[one.name] = known.pop(same[0].name).name
+            left.remove(one)
+    if len(left) <= len(known):
+        for one, other in zip(left, list(known.values()), strict=False):
+            found[one.name] = other.name
+        return found
+    missing = ", ".join(str(one) for one in left[len(known) :])
+    raise SignatureError(
+        f"{name} also takes {missing}, for which the other program is given nothing; write "
+        f"--where '{left[-1].name} = ..' or --weights '{left[-1].name} = ..', or give both calls"
+    )
+
+
+def _used(values: Any) -> Iterator[str]:
+    for told in values:
+        if isinstance(told, str):
+            yield told
+        elif isinstance(told, tuple):
+            yield from told[0]
+        elif isinstance(told, Expression):
+            yield from told.names
+
+
+def results_matched(first: Side, second: Side) -> Callable[[int, Tensor, Tensor], Tensor]:
+    """How a result of the second program is arranged as the one of the first."""
+    def arrange(k: int, here: Tensor, there: Tensor) -> Tensor:
+        own, theirs = (_axes_of(side, k) for side in (first, second))
+        one, other = letters_in(own), letters_in(theirs)
+        if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
+            return there
+        sizes = dict(second.lengths)
+        flat = there.reshape(_flat(theirs, sizes, there))
+        x = flat.permute(_order(other, one))
+        return x.reshape(here.shape)
+
+    return arrange
+
+
+def _axes_of(side: Side, k: int) -> tuple[Axis, ...]:
+    back = [one for one in side.program.signature.results if one.axes is not None]
+    return back[k].axes or ()
+
+
+def _flat(axes: Sequence[Axis], sizes: Mapping[str, Any], x: Tensor) -> list[Any]:
+    """The lengths of all letters of a result: of a product, the first from its own size."""
+    found: list[Any] = []
+    for axis, size in zip(axes, x.shape, strict=True):
+        letters = letters_in((axis,))
+        if len(letters) == 1:
+            found.append(size)
+        elif letters:
+            rest = [sizes[c] for c in letters[1:]]
+            found += [size // prod(rest), *rest]
+    return found
+
+
+def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
+    """Letters that stand for one length, because a program's own line has one letter for them."""
+    same: dict[str, str] = {}
+
+    def root(letter: str) -> str:
+        while letter in same:
+            letter = same[letter]
+        return letter
+
+    for side in sides:
+        own: dict[str, str] = {}
+        for argument in side.program.signature.arrays:
+            one = side._shared_by(argument) if argument.name in side.made else None  # noqa: SLF001
+            if one is None:
+                continue
+            letters = letters_in(argument.axes or ())
+            if len(letters) != len(one.letters):
+                continue
+            places = _order(one.letters, letters) if Counter(letters) == Counter(one.letters) else (
+                range(len(letters))
+            )  # fmt: skip
+            for letter, place in zip(letters, places, strict=True):
+                theirs = root(one.letters[place])
+                first = own.setdefault(letter, theirs)
+                if root(first) != theirs:
+                    same[theirs] = root(first)
+    return {letter: root(letter) for one in shared for letter in one.letters}
+
+
+def renamed(shared: Sequence[Shared], names: Mapping[str, str]) -> tuple[Shared, ...]:
+    """The arrays with other letters."""
+    return tuple(replace(one, letters=tuple(names.get(c, c) for c in one.letters))
+                 for one in shared)  # fmt: skip
