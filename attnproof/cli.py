@@ -22,7 +22,7 @@ from .options import app
 
 PARTS = (
     "theorem_commands", "encoding_commands", "real_code.commands", "scale_commands",
-    "sweep_commands", "study_commands",
+    "comparing.commands", "sweep_commands", "study_commands",
 )  # fmt: skip
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)
@@ -46,7 +46,7 @@ def _app(
 RECORDS = {
     "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
     "--trials": ("trials", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
-    "--code": ("real_code.records", "CodesRecord"),
+    "--code": ("real_code.records", "CodesRecord"), "--equal": ("comparing.records", "EqualRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }  # fmt: skip
 

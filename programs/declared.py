@@ -12,8 +12,10 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = ["DECLARED", "Declared", "DeclaredAdditive", "DeclaredAttention", "DeclaredBias",
-           "DeclaredRotary", "declares", "parse", "require_sound", "sizes_declared"]  # fmt: skip
+__all__ = [
+    "DECLARED", "Declared", "DeclaredAdditive", "DeclaredAttention", "DeclaredBias",
+    "DeclaredRotary", "declares", "fields_of", "parse", "require_sound", "sizes_declared",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +141,19 @@ def parse(text: str) -> Declared:
     if name not in DECLARED:
         raise ValueError(f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
                          f"{_nearest(name, DECLARED)}")  # fmt: skip
-    cls = DECLARED[name]
+    made: Declared = fields_of(DECLARED[name], name, rest, text)
+    try:
+        require_sound(made)
+    except ValueError as error:
+        raise ValueError(f"{error}; it came in {text!r}") from None
+    return made
+
+
+def fields_of(cls: type[Any], name: str, rest: str, text: str) -> Any:
+    """An object of the fields that stand in a text, with commas between.
+
+    Raises ``ValueError`` that names what was wanted, what came, and what there is.
+    """
     known = {f.name: str(f.type) for f in fields(cls)}
     values: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in rest.split(","))):
@@ -148,12 +162,7 @@ def parse(text: str) -> Declared:
             raise ValueError(f"{name} declares {', '.join(known)}; got {key!r} in {text!r}"
                              f"{_nearest(key, known)}")  # fmt: skip
         values[key] = _read(known[key], value if has else "true", part)
-    made: Declared = cls(**values)
-    try:
-        require_sound(made)
-    except ValueError as error:
-        raise ValueError(f"{error}; it came in {text!r}") from None
-    return made
+    return cls(**values)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

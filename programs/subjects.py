@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from attnproof.theorems.laws import Formula
+from attnproof.theorems.laws import Formula, laws_of
 
 from .declared import (
     DeclaredAdditive,
@@ -28,6 +28,7 @@ from .declared import (
 
 __all__ = [
     "KINDS", "Additive", "Attention", "Bias", "Layer", "Mask", "Pair", "Rotary", "Subject",
+    "formulas_of",
 ]  # fmt: skip
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
@@ -256,9 +257,21 @@ class Pair(Subject):
     inputs: tuple[Tensor, ...]
     letters: tuple[str, ...]
     formulas: tuple[Formula, ...]
-    modules: tuple[nn.Module, ...] = ()
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """The length of each letter, in the examples."""
+        return {letter: n for told, x in zip(self.letters, self.inputs, strict=True)
+                for letter, n in zip(told.split(), x.shape, strict=True)}  # fmt: skip
 
 
 KINDS: dict[str, type[Subject]] = {
     cls.kind: cls for cls in (Rotary, Attention, Bias, Additive, Mask, Layer)
 }
+
+
+def formulas_of(subject: Subject) -> tuple[Formula, ...]:
+    """The formulas that are asked of some code: those of the laws of its kind, or a pair's own."""
+    if isinstance(subject, Pair):
+        return subject.formulas
+    return tuple(f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind)

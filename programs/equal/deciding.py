@@ -15,9 +15,11 @@ from time import perf_counter
 from attnproof.verdict_line import Condition
 
 from ...numeric.devices import one_thread
-from ..finding import Finding, Seen
+from ..exact import exact
+from ..finding import UNLIKE, Finding, Seen
 from ..prove import prove
 from ..prove.proving import Traced
+from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
 from .measure import Looked, at_hidden_rows, look
@@ -51,6 +53,15 @@ class Verdict:
     traceback: str = ""
 
 
+@dataclass(frozen=True)
+class _How:
+    """A seed, how many seconds a proof is looked for, and who hears of each method."""
+
+    seed: int
+    seconds: float
+    begin: Callable[[str], None]
+
+
 def compare(
     first: Told, second: Told, *, where: str = "", weights: str = "", seed: int = 0,
     seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
@@ -73,7 +84,7 @@ def compare(
     with one_thread():
         begin("run")
         both, looked = _with_tables(both, seed)
-        found = _found(both, looked, seed, seconds, begin)
+        found = _found(both, looked, _How(seed, seconds, begin))
     remarks = [*both.notes, looked.raises, looked.overflows, looked.unsteady]
     if found.verdict != "counterexample":
         remarks.append(at_hidden_rows(both))
@@ -101,44 +112,53 @@ def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
     return found[min(1, len(found) - 1)]  # halves alike, where there are tables of angles
 
 
-def _found(
-    both: Two, looked: Looked, seed: int, seconds: float, begin: Callable[[str], None]
-) -> Verdict:  # fmt: skip
+def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     if looked.seen is not None:
         return Verdict(both, "counterexample", _differ(both, looked), seen=looked.seen,
-                       looked=looked)  # fmt: skip
+                       looked=looked, parted=parted(both))  # fmt: skip
     if not looked.tried:
         return Verdict(both, "undecided", "there are no lengths at which both could be run",
                        looked=looked)  # fmt: skip
-    begin("proof")
-    subject, tried = both.subject(), None
-    made: Finding | None = None
-    for fixed in ways(both):
-        tried = prove(subject, seconds=seconds / 2, fixed=(fixed,))
-        made = worst(tried.findings) if len(tried.findings) == both.count else None
-        if made is not None and made.verdict in ("holds", "broken", "internal error"):
-            break
-    operations = tried.operations if tried is not None else 0
+    how.begin("proof")
+    subject = both.subject()
+    tried, made = _proof(both, subject, how)
+    more = {"looked": looked, "operations": tried.operations}
     if made is not None and made.verdict == "internal error":
-        return Verdict(both, "internal error", made.why, looked=looked, traceback=made.traceback)
+        return Verdict(both, "internal error", made.why, traceback=made.traceback, **more)
     if made is not None and made.verdict == "broken":
-        return Verdict(both, "counterexample", made.why, seen=made.witness, looked=looked,
-                       operations=operations)  # fmt: skip
-    if made is not None and made.verdict == "holds" and tried is not None:
-        return Verdict(both, "proved", made.why, (*_conditions(both), *_all(tried)), looked=looked,
-                       operations=operations)  # fmt: skip
-    why = made.why if made is not None else tried.why if tried is not None else ""
-    if made is not None and UNLIKE_GRAPH in made.why:
-        return Verdict(both, "undecided", made.why, looked=looked, operations=operations)
-    begin("where they part")
-    stopped = parted(both, seconds=seconds / 2)
+        return Verdict(both, "counterexample", made.why, seen=made.witness, **more)
+    if made is not None and made.verdict == "holds":
+        return Verdict(both, "proved", made.why, (*_conditions(both), *_all(tried)), **more)
+    why = made.why if made is not None else tried.why
+    if UNLIKE in why:
+        return Verdict(both, "undecided", why, **more)
+    more["parted"] = parted(both)
+    how.begin("finite fields")
+    (field,) = exact(subject, seed=how.seed)
+    if field.verdict == "broken":
+        return Verdict(both, "counterexample", field.why, seen=field.witness, **more)
+    if field.verdict == "holds":
+        told = f"{field.why}; not proved: {why}"
+        return Verdict(both, "exact", told, _conditions(both), **more)
     formats = " and ".join(looked.formats)
     told = f"the same in {looked.tried} calls, in {formats}, up to rounding; not proved: {why}"
-    return Verdict(both, "measured", told, _conditions(both), parted=stopped, looked=looked,
-                   operations=operations)  # fmt: skip
+    return Verdict(both, "measured", told, _conditions(both), **more)
 
 
-UNLIKE_GRAPH = "the code does other than its graph"
+def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]:
+    """What tracing and proving came to, with as few lengths fixed as lead to a proof."""
+    kept: tuple[Traced, Finding | None] | None = None
+    for fixed in ways(both):
+        if kept is not None and kept[1] is not None and not kept[0].free & set(fixed):
+            continue  # none of these is symbolic as it is
+        tried = prove(subject, seconds=how.seconds / 2, fixed=(fixed,))
+        made = worst(tried.findings) if len(tried.findings) == both.count else None
+        if made is not None and made.verdict in ("holds", "broken", "internal error"):
+            return tried, made
+        if kept is None or kept[1] is None:
+            kept = tried, made
+    assert kept is not None
+    return kept
 
 
 def ways(both: Two) -> Sequence[str]:
@@ -166,5 +186,7 @@ def _all(traced: Traced) -> tuple[Condition, ...]:
 def _differ(both: Two, looked: Looked) -> str:
     at = ", ".join(f"{c} = {n}" for c, n in looked.at.items())
     which = f"result {looked.result + 1} of " if both.count > 1 else ""
+    if looked.error == float("inf") and not looked.bound:
+        return f"{which}the two give other shapes, or one is no number, at {at}"
     return (f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
             f"explains {looked.bound:.2g}")  # fmt: skip

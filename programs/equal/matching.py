@@ -1,16 +1,133 @@
-"""Where two programs part: the first step of one that no step of the other does."""
+"""Where two programs part: the first step of each that no step of the other does.
+
+Both are run on the same numbers, each call of torch that they make is kept, and is looked for among
+those of the other: two steps are the same if their numbers are, in whatever order and shape.  The
+first that is not found is where a program begins to do otherwise.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from linecache import getline
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from .inputs import drawn
 from .pair import Two
+
+__all__ = ["Parted", "Step", "parted"]
+
+NEAR = 1e-4  # of the largest number: what two orders of summation leave in float32
+TORCH, OURS = (str(Path(f).parent) for f in (torch.__file__, __file__))
+LONGEST = 80
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a program: the operation, where it is written, and the line itself."""
+
+    operation: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        at = f" at {self.place}" if self.place else ""
+        return f"{self.operation}{at}{f': {self.text}' if self.text else ''}"
 
 
 @dataclass(frozen=True)
 class Parted:
-    first: str
-    second: str
+    """The first step of each program that the other does not do; None where it does all."""
 
-def parted(both: Two, seconds: float) -> Parted | None:
-    return None
+    first: Step | None
+    second: Step | None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A call: where it stands, and the numbers that it gave, sorted."""
+
+    step: Step
+    numbers: Tensor
+
+
+class _Watching(TorchFunctionMode):
+    """Keeps what each call of torch gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[_Made] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
+        if frame is None or isinstance(found, torch.Size | int | bool):
+            return found
+        name = getattr(func, "__name__", str(func))
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        text = " ".join(getline(file, line).split())
+        step = Step(name, f"{Path(file).name}:{line}",
+                    text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")  # fmt: skip
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
+            self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
+        return found
+
+
+def _outside(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is not of torch; None where that is one of ours."""
+    while frame is not None and frame.f_code.co_filename.startswith(TORCH):
+        frame = frame.f_back
+    return None if frame is None or frame.f_code.co_filename.startswith(OURS) else frame
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, tuple | list):
+            found += _tensors(value)
+    return found
+
+
+def _sorted(x: Tensor) -> Tensor:
+    whole = torch.view_as_real(x) if x.is_complex() else x
+    return whole.detach().double().nan_to_num(nan=0.5, neginf=-1e30, posinf=1e30).flatten().unique()
+
+
+def parted(both: Two, seed: int = 0) -> Parted | None:
+    """Where the two programs begin to do otherwise; None where that cannot be seen."""
+    made = []
+    for side in ("first", "second"):
+        watching = _Watching()
+        try:
+            with torch.no_grad(), watching:
+                both.results(side, drawn(both.given, both.lengths, seed))
+        except Exception:  # noqa: BLE001 (the code may raise anything)
+            return None
+        made.append(watching.made)
+    found = Parted(_alone(*made), _alone(made[1], made[0]))
+    return None if found.first is None and found.second is None else found
+
+
+def _alone(steps: Sequence[_Made], others: Sequence[_Made]) -> Step | None:
+    """The first step that is not among the others."""
+    strange = (step.step for step in steps
+               if not any(_same(step.numbers, other.numbers) for other in others))  # fmt: skip
+    return next(strange, None)
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or not a.numel():
+        return a.shape == b.shape
+    size = float(torch.maximum(a.abs().max(), b.abs().max()))
+    return float((a - b).abs().max()) <= NEAR * max(size, 1e-30)

@@ -136,9 +136,11 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
     letters = [c for c in base if any(c in one.letters for one in both.given)]
     tokens = [c for c in letters if c in TOKENS]
     found = [base]
+    even = [c for c in base if c in "DE"]  # channels may go in pairs
     for size in (1, 2, 3):
-        found += [dict.fromkeys(base, size), {**base, **dict.fromkeys(tokens, size)}]
-        found.append({**dict.fromkeys(base, size), **{c: base[c] for c in base if c in "DE"}})
+        least = {**dict.fromkeys(base, size), **dict.fromkeys(even, 2 * size)}
+        found += [least, {**least, **{c: base[c] for c in even}}]
+        found.append({**base, **dict.fromkeys(tokens, size)})
         found += [{**base, c: size} for c in letters if c not in "HGDE"]
     found += [{**base, "n": a, "r": b} for a, b in ((2, 5), (5, 2), (6, 6)) if "r" in base]
     for n in LONG:
@@ -255,7 +257,12 @@ def _smallest(
         if told is not None and told[0] > 4 * told[1]:
             values = small
             break
-    seen = seen_of(run, shrunk(run, values))
+    shapes = run.sides(values)
+    if shapes is not None and shapes[0].shape != shapes[1].shape:
+        seen = Seen({c: n for c, n in at.items()}, ("left side", list(shapes[0].shape)),
+                    ("right side", list(shapes[1].shape)), math.inf)  # fmt: skip
+    else:
+        seen = seen_of(run, shrunk(run, values))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
     if one == other:

@@ -26,9 +26,11 @@ from ..subject import adapted_as
 from ..subjects import Pair, Subject
 from .expressions import Expression, expressions, joined
 from .inputs import ANY, Table, drawn, lengths_for, of_angles, with_tables
+from .specification import specified
 from .sides import (
     Shared,
     Side,
+    Told,
     equated,
     letters_in,
     matched,
@@ -42,16 +44,6 @@ __all__ = ["LAW", "Told", "Two", "two"]
 LAW = "same-function"
 GIVEN = {"positions": "position", "ids": "position", "index": "position", "lengths": "position",
          "keep": "truth", "hide": "truth", "ones": "position"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is told of a program: the thing that is called, its line, the settings it is built of."""
-
-    thing: Any
-    name: str
-    call: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,8 @@ class Two:
             name=f"{self.first.program.name} and {self.second.program.name}",
             calls=calls, inputs=drawn(self.given, self.lengths, 0),
             letters=tuple(" ".join(one.letters) for one in self.given),
-            formulas=tuple(_formula(k, given) for k in range(self.count)), modules=self.modules,
+            formulas=tuple(_formula(k, given) for k in range(self.count)),
+            module=nn.ModuleList(self.modules) if self.modules else None,
             adapted="compared", source=self.first.place,
         )  # fmt: skip
 
@@ -146,10 +139,15 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
 
     Raises :class:`SignatureError`, :class:`DoesNotFit`, or what the code raises.
     """
-    one, other = _both(first, second)
+    maps = expressions(weights) if weights else {}
+    if isinstance(second.thing, str):
+        one = _read(first)
+        second, known_weights = specified(second.thing, one.signature, one.code.module)
+        maps, other = {**known_weights, **maps}, _read(second)
+    else:
+        one, other = _both(first, second)
     shared = shared_of(one.signature)
     made = _stands_for(where, [one.name for one in shared])
-    maps = expressions(weights) if weights else {}
     own = {a.name for a in other.signature.arguments}
     told = {**made, **{name: how for name, how in maps.items() if name in own}}
     matching = matched(shared, other.signature, {**made, **dict.fromkeys(told, "")}, second.name)
@@ -159,7 +157,7 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     known = {**other.known, **one.known}
     here = _side(one, shared, {a.name: a.name for a in one.signature.arrays}, known)
     there = _side(other, shared, matching, known)
-    here, there, names = _weighted(here, there, maps, told=bool(weights))
+    here, there, names = _weighted(here, there, maps)
     same = equated(shared, (here, there))
     shared = renamed(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
@@ -249,23 +247,23 @@ def _side(
 
 
 def _weighted(
-    first: Side, second: Side, maps: Mapping[str, Expression], *, told: bool
+    first: Side, second: Side, maps: Mapping[str, Expression]
 ) -> tuple[Side, Side, tuple[str, ...]]:
     """Both sides with one set of weights: those of the first, of the second where told so."""
-    own = {side: _state(side) for side in (0, 1)} if False else (_state(first), _state(second))
-    if not told:
+    own, theirs = _state(first), _state(second)
+    if not maps:
         if first.module is None or second.module is None:
             return first, second, ()
-        maps = _of_one_name(own[0], own[1])
+        maps = _of_one_name(own, theirs)
     names = {name for how in maps.values() for name in how.names}
-    if names <= set(own[0]):
+    if names <= set(own):
         return first, replace(second, weights=dict(maps), source=first.module), tuple(maps)
-    if names <= set(own[1]):
+    if names <= set(theirs):
         return replace(first, weights=dict(maps), source=second.module), second, tuple(maps)
-    wrong = sorted(names - set(own[0]))
+    wrong = sorted(names - set(own))
     raise SignatureError(
         f"--weights names {', '.join(wrong)}, which is no weight of {first.program.name}; "
-        f"it has {', '.join(own[0]) or 'none'}"
+        f"it has {', '.join(own) or 'none'}"
     )
 
 

@@ -8,6 +8,7 @@ written down as an expression.
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,24 @@ from ..roles import role
 from ..signature import Argument, Axis, Signature, SignatureError, State
 from .expressions import Expression
 
-__all__ = ["Arrays", "Shared", "Side", "letters_in", "matched", "shared_of"]
+__all__ = ["Arrays", "Shared", "Side", "Told", "letters_in", "matched", "shared_of"]
 
 Arrays = Mapping[str, Tensor]
 KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
 TABLES = ("cos", "sin")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of a program: what is called, its line, the settings that it is built of.
+
+    ``thing`` of the second program may be a specification.
+    """
+
+    thing: Any
+    name: str
+    call: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,29 +107,31 @@ class Side:
         sizes = self._sizes(given)
         arrays = {one.name: self._array(one, given, sizes) for one in self._arguments}
         arrays |= {one.name: _begun(one) for one in self.program.signature.states}
-        own, inner = self._weights()
-        arrays |= own
-        if inner and self.module is not None:
-            holder = _Holder(self.module, self.program)
-            named = {f"inner.{name}": value for name, value in inner.items()}
+        weights = self._weights()
+        known = {one.name for one in self.program.signature.arguments}
+        arrays |= {name: weights.pop(name) for name in known & set(weights)}
+        program = self.program
+        if weights and self.module is None:  # of a function they are further arguments
+            program = Program(_with(program.call, weights), program.signature, program.name)
+            found = program.run(arrays, sizes)
+        elif weights:
+            holder = _Holder(self.module, program)
+            named = {f"inner.{name}": value for name, value in weights.items()}
             found = torch.func.functional_call(holder, named, (arrays, sizes))
         else:
-            found = self.program.run(arrays, sizes)
+            found = program.run(arrays, sizes)
         return [found[name] for name in self.results]
 
     @cached_property
     def _arguments(self) -> tuple[Argument, ...]:
         return tuple(one for one in self.program.signature.arrays if one.name in self.made)
 
-    def _weights(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What stands for arguments, and for parameters of the module."""
-        if not self.weights or self.source is None:
-            return {}, {}
+    def _weights(self) -> dict[str, Tensor]:
+        """What stands for parameters of the module, or for arguments, now."""
+        if self.source is None:
+            return {}
         known = dict(self.source.named_parameters()) | dict(self.source.named_buffers())
-        values = {name: told.of(known) for name, told in self.weights.items()}
-        own = {one.name for one in self.program.signature.arguments}
-        return ({k: v for k, v in values.items() if k in own},
-                {k: v for k, v in values.items() if k not in own})  # fmt: skip
+        return {name: told.of(known) for name, told in self.weights.items()}
 
     def _sizes(self, given: Arrays) -> dict[str, Any]:
         """The lengths of the letters of this program's line, for these arrays."""
@@ -149,10 +165,22 @@ class Side:
         return as_kind(x, shared.kind, role(argument))
 
 
+def _with(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[..., Any]:
+    """A function with some of its arguments given by name; the others are called as before."""
+
+    def called(*given: Any, **named: Any) -> Any:
+        return call(*given, **named, **weights)
+
+    known = inspect.signature(call)
+    left = [one for name, one in known.parameters.items() if name not in weights]
+    called.__signature__ = known.replace(parameters=left)  # type: ignore[attr-defined]
+    return called
+
+
 class _Holder(nn.Module):
     """A module under which another one is called with other weights."""
 
-    def __init__(self, inner: nn.Module, program: Program) -> None:
+    def __init__(self, inner: nn.Module | None, program: Program) -> None:
         super().__init__()
         self.inner, self.programs = inner, [program]
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.theorems.laws import Formula, laws_of
+from attnproof.theorems.laws import Formula
 
 from ...numeric.residues.residue import Degree
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
-from ..subjects import Additive, Attention, Layer, Rotary, Subject
+from ..subjects import Additive, Attention, Layer, Pair, Rotary, Subject, formulas_of
 from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
 from .tensor import Duck, apart, numbers_of
@@ -109,10 +109,10 @@ VANISHES = "channels vanish, or change their sign: of those the law says nothing
 Calls = SimpleNamespace
 
 
-def formulas(law: str, kind: str) -> tuple[Formula, ...]:
-    """The formulas of a law of this kind of code that finite fields may have a meaning for."""
-    return tuple(f for one in laws_of(kind) if one.id == law for f in one.formulas
-                 if f.kind == kind and kind != "mask" and not f.floats)  # fmt: skip
+def formulas(law: str, subject: Subject) -> tuple[Formula, ...]:
+    """The formulas of a law of this code that finite fields may have a meaning for."""
+    return tuple(f for f in formulas_of(subject)
+                 if f.id == law and f.kind != "mask" and not f.floats)  # fmt: skip
 
 
 def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
@@ -126,7 +126,7 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
     said: set[str] = set()
     refused: dict[str, Exception] = {}
     calls: Calls | None = None
-    for formula in formulas(law, subject.kind):
+    for formula in formulas(law, subject):
         why = _why_not(formula, lab)
         if why:
             whys.append(why)
@@ -235,6 +235,8 @@ def _lengths(subject: Subject) -> dict[str, int]:
     if isinstance(subject, Attention):
         return {**found, "H": subject.heads, "G": subject.groups, "D": subject.width or 4,
                 "E": subject.embed}  # fmt: skip
+    if isinstance(subject, Pair):
+        return subject.lengths
     if isinstance(subject, (Additive, Layer)):
         return {
             **found,
@@ -256,6 +258,10 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
         return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
     if kind == "padding":
         return torch.arange(shape[1]) < shape[1] - 1 - torch.arange(shape[0])[:, None] % 2
+    if kind == "truth":
+        kept = lab.whole_numbers(1, *shape).bool()
+        kept[..., 0] = True
+        return kept
     if kind == "keep":
         return (torch.arange(shape[1]) + 2 * torch.arange(shape[0])[:, None]) % 4 != 1
     span = min(SPAN, (subject.most - subject.first) // 2) if isinstance(subject, Rotary) else SPAN
@@ -269,7 +275,7 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
     else:
         shape += [axes] * bool(axes)
         drawn = lab.whole_numbers(subject.first + span, *shape, first=subject.first)
-        if shape[1] > 1:  # not all at one place
+        if len(shape) > 1 and shape[1] > 1:  # not all at one place
             drawn[0, 1] = (drawn[0, 0] - subject.first + 1) % (span + 1) + subject.first
     return lab.positions(drawn)
 

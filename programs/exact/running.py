@@ -139,7 +139,7 @@ def snapshots(subject: S) -> S:
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
     found: dict[str, Any] = {name: _copies(call) for name, call in calls.items()
                              if callable(call) and name != "module"}  # fmt: skip
-    for field in ("paths", "hiding"):
+    for field in ("paths", "hiding", "calls"):
         ways = getattr(subject, field, {})
         if ways:
             found[field] = {name: _copies(call) for name, call in ways.items()}

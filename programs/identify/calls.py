@@ -23,7 +23,7 @@ from ..asked import declared_of
 from ..draw import Draw
 from ..finite import finite_gradients
 from ..influence import changes, sees
-from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
+from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_of
 from .weights import read_weights
 
@@ -54,6 +54,8 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
     found: dict[str, Any] = {}
     more: dict[str, Any] = {}
     match subject:
+        case Pair():
+            found = {name: hand.call(name, code) for name, code in subject.calls.items()}
         case Rotary():
             found = _rotary(subject, hand)
         case Attention():

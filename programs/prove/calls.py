@@ -98,7 +98,7 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
 def _compared(subject: Pair) -> tuple[Call, ...]:
     """Each result of both programs, of the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
-    return tuple(Call(name, code, subject.inputs, subject.letters, subject.modules, free=free)
+    return tuple(Call(name, code, subject.inputs, subject.letters, _modules(subject), free=free)
                  for name, code in subject.calls.items())  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -139,7 +140,7 @@ class Program:
             args = args[:1]
         try:
             if self.folded and not keywords:
-                found = folded(name, f"{self.notes.prefix}{node.name}", args)
+                found = folded(name, args)
                 if found is not None:
                     return in_its_dtype(node, name, found)
             return in_its_dtype(node, name, READINGS[name](*args, **_kept(keywords)))
@@ -208,14 +209,14 @@ ENTRIES = tuple(
 )  # fmt: skip
 
 
-def folded(operation: str, node: str, args: Sequence[Any]) -> Array | None:
+def folded(operation: str, args: Sequence[Any]) -> Array | None:
     """The operation as a function of a row, or of a number, of which nothing is known; or None.
 
     A map of a row is one where all but its first argument is stored: weights that are computed from
     inputs are no part of a function.
     """
     if operation in ROWS and args and all(map(_is_stored, args[1:])):
-        return _of_row(operation, node, args)
+        return _of_row(operation, args)
     if operation in ENTRIES and not any(isinstance(a, Array) for a in args[1:]):
         return _of_entries(operation, args)
     return None
@@ -234,7 +235,8 @@ def _is_stored(argument: Any) -> bool:
     return all(v in tables for v in free(argument.term))
 
 
-def _of_row(operation: str, node: str, args: Sequence[Any]) -> Array | None:
+def _of_row(operation: str, args: Sequence[Any]) -> Array | None:
+    """One function for each operation with its tables and settings, in whichever graph it is."""
     x = numeric(args[0])
     if operation == "aten.linear.default":
         out: tuple[Any, ...] | None = (args[1].axes[0],)
@@ -243,8 +245,10 @@ def _of_row(operation: str, node: str, args: Sequence[Any]) -> Array | None:
     else:
         return None
     given = Given("function", core=(1,), out=out, says="a function of a row, any")
-    notes().givens[node] = given
-    found: Array = Function(node, given)(x)
+    told = repr([a.term if isinstance(a, Array) else a for a in args[1:]])
+    name = f"any_{operation.split('.')[1]}_{sha256(told.encode()).hexdigest()[:12]}"
+    notes().givens[name] = given
+    found: Array = Function(name, given)(x)
     return found
 
 

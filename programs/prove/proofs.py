@@ -25,7 +25,7 @@ from attnproof.verdict_line import Condition, clauses
 from ..finding import UNLIKE, Finding, Seen
 from ..identify.applicability import no_formula
 from ..running import fault_in
-from ..subjects import Rotary, Subject
+from ..subjects import Pair, Rotary, Subject
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
 from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
@@ -218,6 +218,8 @@ class Proofs:
 
         Another length of a kind, as that of a batch put behind one, is B′ beside B.
         """
+        if isinstance(self.subject, Pair):  # its calls were told in these letters
+            return told
         names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
         for letter, like in LIKE.items():
             if letter not in self.letters:
@@ -364,7 +366,7 @@ class Proofs:
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
         said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
-        said = (BY_VALUE,) if self.subject.kind == "pair" else said
+        said = (BY_VALUE,) if isinstance(self.subject, Pair) else said
         if law.id in ORDERED and reorders(self.subject):
             said = (IN_ORDER,)
         return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))

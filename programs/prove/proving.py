@@ -13,11 +13,11 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-from attnproof.theorems.laws import laws_of
+from attnproof.symbolic.scalars import number_of
 from attnproof.verdict_line import Condition
 
 from ..finding import Finding
-from ..subjects import Pair, Rotary, Subject
+from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
 from .compared import CHANGES, gives_otherwise, result_of
 from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
@@ -41,7 +41,7 @@ class Traced:
 
     ``why`` is empty, or says why nothing could be traced; ``unread`` names operations without a
     reading.  ``guards`` are the lengths that are fixed and the settings, ``readings`` what was
-    assumed in reading the graph as a term.
+    assumed in reading the graph as a term.  ``free``: the letters of lengths that are symbolic.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -51,6 +51,7 @@ class Traced:
     why: str = ""
     readings: tuple[Condition, ...] = ()
     seconds: float = 0.0
+    free: frozenset[str] = frozenset()
     read_hooks: Callable[[], Hooks | None] = field(default=lambda: None, repr=False)
 
     @cached_property
@@ -95,11 +96,8 @@ def _proved(
     seconds: float, begin: Callable[[str], None], made: Sequence[Call], ways: Sequence[str],
 ) -> Traced:  # fmt: skip
     start = perf_counter()
-    own = subject.formulas if isinstance(subject, Pair) else [
-        f for law in laws_of(subject.kind) for f in law.formulas if f.kind == subject.kind
-    ]  # fmt: skip
     # a proof of a formula that says less than its law is none of the law
-    wanted = [f for f in own if (not laws or f.id in laws) and not f.unsaid]
+    wanted = [f for f in formulas_of(subject) if (not laws or f.id in laws) and not f.unsaid]
     names = {name for law in wanted for name in (law.call, *law.others)}
     names |= {"key"} if isinstance(subject, Rotary) else set()
     calls = [call for call in made if call.name in names]
@@ -127,7 +125,8 @@ def _proved(
     return Traced(
         tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
         tuple(found.missing), "; ".join([*found.reasons, *proofs.dropped]), proofs.readings,
-        perf_counter() - start, hooks,
+        perf_counter() - start,
+        frozenset(c for c, n in proofs.letters.items() if number_of(n) is None), hooks,
     )  # fmt: skip
 
 
@@ -170,7 +169,11 @@ class _Reading:
                      if set(letters_of(g).values()) <= set(at)]  # fmt: skip
             return _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
 
-        sides = dict.fromkeys(tuple(at.items()) for g in graphs for at in lengths_elsewhere(g))
+        fixed_to = {c: number_of(n) for c, n in self.proofs.letters.items()}
+        sides = dict.fromkeys(
+            tuple(at.items()) for g in graphs for at in lengths_elsewhere(g)
+            if all(fixed_to[c] in (None, n) for c, n in at.items())
+        )  # fmt: skip
         return [Side(dict(at), read if k < MOST else None) for k, at in enumerate(sides)]
 
     def drop(self, changing: Sequence[Call]) -> None:

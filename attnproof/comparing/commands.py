@@ -1,0 +1,188 @@
+"""The command ``equal``: two programs, and whether they are one function."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..options import JsonFile, Seed, app, write_json
+from ..usage import UsageError, require_file
+
+if TYPE_CHECKING:
+    from ..programs.equal.deciding import Verdict
+    from ..programs.equal.sides import Told
+    from .records import EqualRecord
+
+OF_ONE = re.compile(r"([12])\.(.+)")
+MOST = 2
+FAULT = 2
+
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="FILE.py::NAME or package.module::NAME; it is run.")
+]
+Other = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="The other one, or a specification such as attention:causal."
+    ),
+]
+Calls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--call", metavar="SIGNATURE",
+        help="How both are called, in axis letters; given twice, how the first and the second are.",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TEXT",
+        help="What an argument of the second is, as 'k = cat(k1, k2, dim=2)' or "
+        "'K, V: joined of 2 shards along n'; repeatable.",
+    ),
+]
+Weights = Annotated[
+    str,
+    typer.Option(metavar="TEXT", help="Which weight is which, as 'wq=q_proj.weight, ..'."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE",
+        help="A setting of the constructors, as hidden_size=64; 1.NAME=VALUE of the first alone.",
+    ),
+]
+Limit = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a proof may take.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="What is not proved does not pass: the exit code is 1.")
+]
+
+
+@app.command()
+def equal(
+    first: Target,
+    second: Other,
+    call: Calls = None,
+    where: Where = None,
+    weights: Weights = "",
+    settings: Settings = None,
+    seed: Seed = 0,
+    limit: Limit = 20.0,
+    strict: Strict = False,
+    json: JsonFile = None,
+) -> int:
+    """Whether two programs are one function: proved for all lengths, or where they differ.
+
+    This runs your code.  Weights of modules are shared by their names, or as `--weights` says, so
+    that a proof is of all weights.
+
+    Exit code 0: no difference was found, and the page says how that is known.  1: there is a
+    counterexample; with `--strict` also where it is not proved.  2: a usage error, or the two
+    cannot be called on the same arrays.
+    """
+    if len(call or ()) > MOST:
+        raise UsageError(f"wanted --call once for both or twice, got it {len(call or ())} times")
+    require_file(json)
+    told = _told((first, second), call or (), settings or ())
+    again = _again(first, second, call, where, weights, settings, seed)
+    found = _compared(told, "; ".join(where or ()), weights, seed, limit)
+    from .records import equal_record
+
+    record = equal_record(found, (first, second), again, seed)
+    _show(record)
+    if record.traceback:
+        print(record.traceback, file=sys.stderr)
+    if json is not None:
+        print(f"wrote {write_json(record, json)}")
+    return exit_code(record, strict=strict)
+
+
+def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
+    """1: a counterexample, or not proved where the run is strict; 2: a fault of attnproof."""
+    if record.verdict == "internal error":
+        return FAULT
+    if record.verdict == "counterexample":
+        return 1
+    return int(strict and record.verdict != "proved")
+
+
+def _told(
+    targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
+) -> tuple[Told, Told]:  # fmt: skip
+    """Both programs, loaded.  Raises :class:`UsageError`."""
+    from ..programs.equal.sides import Told
+    from ..programs.equal.specification import is_specification
+    from ..real_code.asserting import settings_of
+    from ..real_code.loading import CannotLoad, load
+
+    found: list[Told] = []
+    for place, target in enumerate(targets):
+        line = calls[min(place, len(calls) - 1)] if calls else ""
+        own = [word for word in settings if not OF_ONE.match(word)]
+        own += [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
+        try:
+            if place and is_specification(target):
+                found.append(Told(target, target))
+                continue
+            loaded = load(target)
+            found.append(Told(loaded.thing, loaded.name, line, settings_of(own)))
+        except (CannotLoad, ValueError) as error:
+            raise UsageError(str(error)) from None
+    return found[0], found[1]
+
+
+def _compared(
+    told: tuple[Told, Told], where: str, weights: str, seed: int, limit: float
+) -> Verdict:  # fmt: skip
+    from ..programs.code import DoesNotFit
+    from ..programs.equal.deciding import compare
+    from ..programs.equal.specification import WrongSpecification
+    from ..programs.signature import SignatureError
+
+    said = io.StringIO()
+    try:
+        with _progress() as begin, contextlib.redirect_stdout(said):
+            return compare(*told, where=where, weights=weights, seed=seed, seconds=limit,
+                           begin=begin)  # fmt: skip
+    except (SignatureError, DoesNotFit, WrongSpecification) as error:
+        raise UsageError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What is being done, on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting") as status:
+        yield status.update
+
+
+def _again(
+    first: str, second: str, call: list[str] | None, where: list[str] | None, weights: str,
+    settings: list[str] | None, seed: int,
+) -> str:  # fmt: skip
+    words: list[Any] = ["attnproof", "equal", first, second]
+    for name, values in (("--call", call), ("--where", where), ("--set", settings)):
+        for value in values or ():
+            words += [name, value]
+    words += ["--weights", weights] * bool(weights)
+    return shlex.join([*words, *["--seed", str(seed)] * bool(seed)])
+
+
+def _show(record: EqualRecord) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from .page import page
+
+    console = Console()
+    for line, style in page(record, console.width):
+        console.print(Text(line, style), soft_wrap=True, highlight=False)

@@ -1,0 +1,74 @@
+"""Two programs on a terminal page: the verdict, its conditions, the counterexample, the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from ..document import COLOURS, SIGNS, short
+from ..real_code.words import witness_lines
+from .records import EqualRecord, ProgramRecord, StepRecord
+
+SAYS = {
+    "proved": "one function, for all inputs and all lengths of its conditions",
+    "exact": "one function where it was run, without rounding in finite fields",
+    "measured": "the same up to rounding where it was run; not known beyond",
+    "undecided": "not known",
+    "counterexample": "two functions",
+    "internal error": "a fault of attnproof",
+}
+WIDEST = 100
+Line = tuple[str, str]
+
+
+def page(record: EqualRecord, width: int = WIDEST) -> list[Line]:
+    """The lines of a page with their styles."""
+    return list(_lines(record, min(width, WIDEST)))
+
+
+def _lines(record: EqualRecord, width: int) -> Iterator[Line]:
+    sign = SIGNS.get(record.verdict, "✗")
+    for name, one in (("first", record.first), ("second", record.second)):
+        yield f"{name:<7}{one.target}", "bold"
+        yield from _filled(f"       --call '{one.call}'", width, 9, "dim")
+        for told in _given(one):
+            yield from _filled(f"       {told}", width, 9, "dim")
+    yield "", ""
+    head = f"{sign} {record.verdict}: {SAYS[record.verdict]}"
+    yield head, f"bold {COLOURS[sign]}"
+    told = record.line.removeprefix(f"{record.verdict}: ").removeprefix("proved, ")
+    yield from _filled(f"  {told}", width, 2)
+    if record.counterexample is not None:
+        yield "", ""
+        for line in witness_lines(record.counterexample):
+            yield from _filled(f"  {line}", width, 4)
+    if record.parted is not None:
+        yield "", ""
+        yield "  they part here:", ""
+        for name, step in (("first", record.parted.first), ("second", record.parted.second)):
+            yield from _filled(f"    {name:<7}{_step(step)}", width, 11)
+    for remark in record.remarks:
+        yield from _filled(f"  remark: {remark}", width, 4, "yellow")
+    yield "", ""
+    if record.verdict != "proved":
+        yield f"  again: {record.again}", "dim"
+    error = f"; largest difference {short(record.error)}, allowed {short(record.bound)}"
+    met = error if record.bound and record.verdict != "counterexample" else ""
+    yield f"  {record.calls} calls of both compared{met}; {record.seconds:.1f} s", "dim"
+
+
+def _given(program: ProgramRecord) -> Iterator[str]:
+    other = {name: told for name, told in program.arguments.items() if name != told}
+    if other:
+        yield "given " + ", ".join(f"{name} = {told}" for name, told in other.items())
+
+
+def _step(step: StepRecord | None) -> str:
+    return "every step of it stands in the other too" if step is None else str(step)
+
+
+def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Line]:
+    indent = " " * (len(text) - len(text.lstrip(" ")))
+    lines = wrap(text.strip(), width, initial_indent=indent, subsequent_indent=" " * deeper,
+                 break_on_hyphens=False, break_long_words=False)  # fmt: skip
+    yield from ((line, style) for line in lines)

@@ -1,0 +1,115 @@
+"""The record of two programs that were compared."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import AwareDatetime, Field
+
+from .. import __version__
+from ..evidence import Record
+from ..real_code.records import Real, SeenRecord
+from ..verdict_line import Condition, verdict_line
+
+if TYPE_CHECKING:
+    from ..programs.equal.deciding import Verdict
+    from ..programs.equal.sides import Side
+
+SameVerdict = Literal[
+    "proved", "exact", "measured", "undecided", "counterexample", "internal error"
+]
+
+
+class ProgramRecord(Record):
+    """One of the two programs: where it stands and how it was called."""
+
+    target: str
+    name: str
+    place: str = Field(description="File and line.")
+    call: str = Field(description="How it was called, in axis letters.")
+    arguments: dict[str, str] = Field(
+        description="For each array that it takes, the shared array that it was given."
+    )
+
+
+class StepRecord(Record):
+    """A step of a program that the other does not do."""
+
+    operation: str
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} at {self.place}: {self.text}" if self.place else self.operation
+
+
+class PartedRecord(Record):
+    """Where the two programs begin to do otherwise."""
+
+    first: StepRecord | None
+    second: StepRecord | None
+
+
+class EqualRecord(Record):
+    """Whether two programs are one function, how that is known, and under which conditions."""
+
+    schema_version: Literal[1] = 1
+    made: AwareDatetime
+    attnproof: str
+    python: str
+    first: ProgramRecord
+    second: ProgramRecord
+    verdict: SameVerdict
+    why: str
+    conditions: tuple[Condition, ...] = Field(description="Under which it is proved.")
+    counterexample: SeenRecord | None
+    parted: PartedRecord | None
+    error: Real = Field(description="The largest difference that was met, beside its bound.")
+    bound: Real = Field(description="What rounding allows there.")
+    calls: int = Field(ge=0, description="How many calls of both were compared.")
+    formats: tuple[str, ...]
+    weights: tuple[str, ...] = Field(description="Parameters that both programs were given.")
+    remarks: tuple[str, ...]
+    seed: int
+    seconds: float = Field(ge=0)
+    again: str = Field(description="The command that shows it again.")
+    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+
+    @property
+    def line(self) -> str:
+        """The line of the verdict, with every condition."""
+        if self.verdict == "proved":
+            return verdict_line("proved", self.conditions, how=self.why)
+        return f"{self.verdict}: {self.why}"
+
+
+def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
+    """The record of what was found."""
+    both, looked = found.two, found.looked
+    return EqualRecord(
+        made=datetime.now(UTC), attnproof=__version__, python=platform.python_version(),
+        first=_program(both.first, targets[0]), second=_program(both.second, targets[1]),
+        verdict=found.verdict, why=found.why, conditions=found.assuming,
+        counterexample=None if found.seen is None else SeenRecord.of(found.seen),
+        parted=None if found.parted is None else PartedRecord.of(found.parted),
+        error=looked.error, bound=looked.bound, calls=looked.tried, formats=looked.formats,
+        weights=both.weights, remarks=found.remarks, seed=seed, seconds=found.seconds,
+        again=again, traceback=found.traceback,
+    )  # fmt: skip
+
+
+def _program(side: Side, target: str) -> ProgramRecord:
+    arguments = {name: told if isinstance(told, str) else _written(told)
+                 for name, told in side.made.items()}  # fmt: skip
+    arguments |= {name: told.text for name, told in side.weights.items()}
+    return ProgramRecord(target=target, name=side.program.name, place=side.place, call=side.line,
+                         arguments=arguments)  # fmt: skip
+
+
+def _written(told: object) -> str:
+    if isinstance(told, tuple):
+        parts, axis = told
+        return f"{', '.join(parts)} joined along {axis}"
+    return getattr(told, "text", str(told))

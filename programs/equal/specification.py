@@ -1,0 +1,390 @@
+"""Specifications in the place of a second program: ``attention:causal,window=4096,softcap=50``.
+
+What is specified is a composition of the references of :mod:`attnproof.theorems.definitions`.  It
+takes what the other program takes, by its roles: queries, keys and values, or tokens with weights.
+
+=============  ===================================================================================
+name           is
+=============  ===================================================================================
+``attention``  softmax attention, of queries, keys and values, or a layer of tokens
+``rope``       rotary encoding by tables of cosines and sines, or of positions
+``linear``     causal linear attention; ``step`` as a recurrence
+``delta``      the delta rule; with a decay it is gated
+``mla``        attention over latent vectors
+=============  ===================================================================================
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnproof.theorems.definitions import references
+
+from ..declared import fields_of
+from ..grammar import parse
+from ..roles import role
+from ..signature import Argument, Signature, SignatureError
+from .expressions import Expression, expressions
+from .sides import Told
+
+__all__ = ["SPECIFIED", "Specified", "WrongSpecification", "is_specification", "specified", "weights_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specified:
+    """What attention or a rotation is specified to be.
+
+    ``heads``, ``kv``: of queries, of keys and values.  ``scale``: what q·k is multiplied with, else
+    1/√D.  ``rope``: half or interleaved, with ``base`` where the program is given no tables, and
+    ``width`` channels that turn.  ``alibi``: slopes as published.  ``qk_norm``: each head's queries
+    and keys are normed with ``eps``; ``start``: the first query stands at the first key.
+    """
+
+    heads: int | None = None
+    kv: int | None = None
+    scale: float | None = None
+    causal: bool = False
+    window: int | None = None
+    start: bool = False
+    softcap: float | None = None
+    sink: bool = False
+    alibi: bool = False
+    rope: str = ""
+    layout: str = "half"
+    base: float = 10000.0
+    width: int | None = None
+    qk_norm: bool = False
+    eps: float = 1e-6
+    step: bool = False
+
+
+class WrongSpecification(ValueError):
+    """What is no specification, or does not fit the program: what was wanted, and what came."""
+
+
+SPECIFIED = ("attention", "rope", "linear", "delta", "mla")
+LAYOUTS = ("half", "interleaved")
+
+
+def is_specification(text: str) -> bool:
+    """Whether a target is a specification.
+
+    >>> is_specification("attention:causal"), is_specification("attention.py::attend")
+    (True, False)
+    """
+    return "::" not in text and text.partition(":")[0] in SPECIFIED
+
+
+def specified(
+    text: str, signature: Signature, module: nn.Module | None = None
+) -> tuple[Told, dict[str, Expression]]:
+    """The reference, called as the other program is, and which of its weights is which.
+
+    Raises :class:`WrongSpecification` for what is no specification, and :class:`SignatureError` where the other
+    program does not take what it needs.
+    """
+    name, _, rest = text.partition(":")
+    try:
+        one: Specified = fields_of(Specified, name, rest, text)
+    except ValueError as error:
+        raise WrongSpecification(str(error)) from None
+    if one.rope not in ("", *LAYOUTS) or one.layout not in LAYOUTS:
+        raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
+    roles: dict[str, Argument] = {}
+    for array in signature.arrays:
+        roles.setdefault(_role(array), array)
+    made = {"attention": _attention, "rope": _rope, "linear": _linear, "delta": _delta, "mla": _mla}
+    call, line = made[name](one, roles, signature, module)
+    call.__name__ = call.__qualname__ = name
+    names = [array.name for array in parse(line).arrays]
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names]
+    )
+    layer = module is not None and name == "attention" and "query" not in roles
+    return Told(call, text, line), weights_of(module, one) if layer and module else {}
+
+
+def _role(array: Argument) -> str:
+    found = role(array)
+    return "mask" if found in ("keep", "hide", "ones", "add") else found
+
+
+Roles = Mapping[str, Argument]
+Made = tuple[Callable[..., Any], str]
+
+
+def _wanted(roles: Roles, names: Sequence[str], what: str) -> None:
+    missing = [name for name in names if name not in roles]
+    if missing:
+        raise SignatureError(f"{what} takes {', '.join(names)}; the program is given "
+                             f"{', '.join(roles) or 'nothing'}: {missing[0]} is missing")  # fmt: skip
+
+
+def _axes(array: Argument) -> str:
+    return " ".join(map(str, array.axes or ()))
+
+
+def _result(signature: Signature, k: int = 0) -> str:
+    back = [one for one in signature.results if one.axes is not None]
+    return _axes(back[k])
+
+
+def _rope(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    del module
+    vectors = [array for array in signature.arrays if role(array) in ("query", "key", "tokens")]
+    if not vectors:
+        raise SignatureError(f"rope takes vectors, such as q: B H n D; got {signature}")
+    tables = "cos" in roles and "sin" in roles
+    if not tables:
+        _wanted(roles, ["positions"], "rope without tables")
+    layout = one.rope or one.layout
+
+    def rope(**given: Tensor) -> Any:
+        some = [given[x.name] for x in vectors]
+        cos, sin = (given["cos"], given["sin"]) if tables else _angles(
+            given["positions"], one, some[0].shape[-1]
+        )  # fmt: skip
+        return tuple(references.rotated(x, _wide(cos, x), _wide(sin, x), layout=layout,
+                                        width=one.width) for x in some)  # fmt: skip
+
+    if not tables:
+        tables_line = f"positions: {_axes(roles['positions'])} positions"
+    else:
+        cos, sin = roles["cos"], roles["sin"]
+        tables_line = f"cos: {_axes(cos)} cos, sin: {_axes(sin)} sin"
+    given = ", ".join(f"{x.name}: {' '.join(_in_order(x))} {role(x)}" for x in vectors)
+    back = ", ".join(x.name for x in vectors)
+    return rope, f"{given}, {tables_line} -> {back}"
+
+
+def _in_order(x: Argument) -> list[str]:
+    """The letters with the tokens last but one, as references have them."""
+    letters = [c for axis in x.axes or () for c in axis.letters]
+    order = [c for c in letters if c in "B"] + [c for c in letters if c in "HG"]
+    return order + [c for c in letters if c not in order]
+
+
+def _wide(table: Tensor, x: Tensor) -> Tensor:
+    """A table (.., n, D) for vectors (B, H, n, D): rows of the batch are not heads."""
+    return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table  # noqa: PLR2004
+
+
+def _angles(positions: Tensor, one: Specified, width: int) -> tuple[Tensor, Tensor]:
+    found = references.frequencies(one.width or width, one.base)
+    angles = positions[..., None] * torch.tensor(found, dtype=torch.float32)
+    return angles.cos(), angles.sin()
+
+
+def _attention(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    if {"query", "key", "value"} <= set(roles):
+        return _of_vectors(one, roles, signature)
+    return _of_tokens(one, roles, signature, module)
+
+
+def _how(one: Specified, heads: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"scale": one.scale, "causal": one.causal, "window": one.window,
+                             "start": one.start, "softcap": one.softcap}  # fmt: skip
+    if one.alibi:
+        found["slopes"] = torch.tensor(_slopes(heads))
+    return found
+
+
+def _slopes(heads: int) -> list[float]:
+    """ALiBi's slopes.  Press, Smith and Lewis 2022, section 3, and their code for other counts."""
+    power = 1 << (heads.bit_length() - 1)
+    first = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
+    more = [2.0 ** (-4 * (2 * k + 1) / power) for k in range(heads - power)]
+    return first + more
+
+
+def _masked(mask: Argument | None) -> tuple[str, str]:
+    """The kind of a mask as the references take it, and its part of the line."""
+    if mask is None:
+        return "", ""
+    kind = "mask" if role(mask) == "add" else "keep"
+    return kind, f", mask: {_axes(mask)} {'add' if kind == 'mask' else 'keep'}"
+
+
+def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
+    kind, line = _masked(roles.get("mask"))
+    heads_first = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
+    sinks = [a for a in signature.arrays if re.search("sink", a.name)]
+    if one.sink and not sinks:
+        raise SignatureError(f"a sink is specified, and the program is given none: {signature}")
+
+    def attention(**given: Tensor) -> Tensor:
+        known = _how(one, given["query"].shape[1])
+        if kind:
+            known[kind] = given["mask"]
+        if one.sink:
+            known["sink"] = given["sink"].flatten()
+        vectors = (given[name] for name in ("query", "key", "value"))
+        found: Tensor = references.attend(*vectors, **known)
+        return found
+
+    given = ", ".join(f"{name}: {axes} {name}" for name, axes in heads_first.items())
+    sink = f", sink: {_axes(sinks[0])}" if one.sink else ""
+    back = heads_first["query"].rpartition(" ")[0] + " " + heads_first["value"].split()[-1]
+    return attention, f"{given}{line}{sink} -> {back}"
+
+
+NAMES = {
+    "wq": r"(q_proj|wq|to_q|query|q_lin|q)\.weight", "wk": r"(k_proj|wk|to_k|key|k_lin|k)\.weight",
+    "wv": r"(v_proj|wv|to_v|value|v_lin|v)\.weight",
+    "wo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.weight",
+    "bq": r"(q_proj|wq|to_q|query|q_lin|q)\.bias", "bk": r"(k_proj|wk|to_k|key|k_lin|k)\.bias",
+    "bv": r"(v_proj|wv|to_v|value|v_lin|v)\.bias",
+    "bo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.bias",
+    "nq": r"(q_norm|query_norm|q_layernorm|query_layernorm)\.weight",
+    "nk": r"(k_norm|key_norm|k_layernorm|key_layernorm)\.weight", "sink": r"sinks?",
+}  # fmt: skip
+FUSED = re.compile(r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)")
+
+
+def weights_of(module: nn.Module, one: Specified) -> dict[str, Expression]:
+    """Which parameter of a module is which weight of a layer, by their names.
+
+    Fused weights are cut where queries, keys and values follow each other.
+    """
+    known = {name: p for name, p in module.named_parameters()}
+    found: dict[str, str] = {}
+    for weight, pattern in NAMES.items():
+        hits = [name for name in known if re.fullmatch(rf"(.+\.)?{pattern}", name)]
+        if len(hits) == 1:
+            found[weight] = hits[0]
+    fused = [name for name in known if FUSED.fullmatch(name)]
+    for name in fused:
+        rows = known[name].shape[0]
+        heads, groups = one.heads or 1, one.kv or one.heads or 1
+        width = rows // (heads + 2 * groups)
+        cuts = [0, heads * width, (heads + groups) * width, rows]
+        letter = "w" if name.endswith("weight") else "b"
+        found |= {f"{letter}{c}": f"{name}[{cuts[k]}:{cuts[k + 1]}]" for k, c in enumerate("qkv")}
+    return {name: expressions(f"{name} = {told}")[name] for name, told in found.items()}
+
+
+def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    _wanted(roles, ["tokens"], "attention of tokens")
+    if not one.heads:
+        raise WrongSpecification("wanted attention:heads=.. for a layer of tokens, as heads=8,kv=2")
+    tokens = roles["tokens"]
+    kind, line = _masked(roles.get("mask"))
+    tables = bool(one.rope) and "cos" in roles and "sin" in roles
+    heads, groups = one.heads, _groups(one, module)
+
+    def attention(**w: Tensor) -> Tensor:
+        x = w["x"]
+        vectors = {c: in_heads(x, w[f"w{c}"], w.get(f"b{c}"), heads if c == "q" else groups)
+                   for c in "qkv"}  # fmt: skip
+        if one.qk_norm:
+            vectors |= {c: references.normed(vectors[c], w[f"n{c}"], eps=one.eps) for c in "qk"}
+        if one.rope:
+            cos, sin = (w["cos"], w["sin"]) if tables else _angles(
+                torch.arange(x.shape[1])[None], one, vectors["q"].shape[-1]
+            )  # fmt: skip
+            vectors |= {c: references.rotated(vectors[c], _wide(cos, vectors[c]),
+                                              _wide(sin, vectors[c]), layout=one.rope,
+                                              width=one.width) for c in "qk"}  # fmt: skip
+        known = _how(one, heads)
+        if kind:
+            known[kind] = w["mask"]
+        if one.sink:
+            known["sink"] = w["sink"]
+        made = references.of_each_query_head(
+            references.attend(vectors["q"], vectors["k"], vectors["v"], **known)
+        )
+        return mapped(made, w["wo"], w.get("bo")) if "wo" in w else made
+
+    given = f"x: {_axes(tokens)} tokens"
+    if tables:
+        given += "".join(f", {n}: {_axes(roles[n])} {n}" for n in ("cos", "sin"))
+    return attention, f"{given}{line} -> {_result(signature)}"
+
+
+def _groups(one: Specified, module: nn.Module | None) -> int:
+    """Heads of keys and values: as told, else as the weights have them.
+
+    Raises :class:`WrongSpecification` where the weights have others.
+    """
+    assert one.heads is not None
+    known = weights_of(module, one) if module is not None else {}
+    if module is None or not {"wq", "wk"} <= set(known):
+        return one.kv or one.heads
+    own = dict(module.named_parameters())
+    rows, keys = (known[name].of(own).shape[0] for name in ("wq", "wk"))
+    found = keys * one.heads // rows
+    if one.kv not in (None, found) or rows % one.heads:
+        raise WrongSpecification(
+            f"wanted heads and kv that fit the weights, got heads={one.heads},kv={one.kv}; queries "
+            f"have {rows} channels and keys {keys}, which is kv={found} of heads={one.heads}"
+        )
+    return found
+
+
+def mapped(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x Wᵀ + b."""
+    return nn.functional.linear(x, weight, bias)
+
+
+def in_heads(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> Tensor:
+    """x Wᵀ + b, in heads."""
+    found: Tensor = references.in_heads(mapped(x, weight, bias), heads)
+    return found
+
+
+def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    del module
+    _wanted(roles, ["query", "key", "value"], "linear attention")
+
+    def linear(**given: Tensor) -> Tensor:
+        how = references.linear_attention_step_by_step if one.step else references.linear_attention
+        found: Tensor = how(given["query"], given["key"], given["value"])
+        return found
+
+    axes = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
+    given = ", ".join(f"{name}: {told} {name}" for name, told in axes.items())
+    back = axes["query"].rpartition(" ")[0] + " " + axes["value"].split()[-1]
+    return linear, f"{given} -> {back}"
+
+
+def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    del one, module
+    _wanted(roles, ["query", "key", "value"], "the delta rule")
+    gates = [a for a in signature.arrays if role(a) not in ("query", "key", "value")]
+    if not 1 <= len(gates) <= 2:  # noqa: PLR2004
+        raise SignatureError(f"the delta rule takes beta, and maybe a decay; got {signature}")
+
+    def delta(**given: Tensor) -> Tensor:
+        names = ("query", "key", "value", *(gate.name for gate in gates))
+        found: Tensor = references.delta_rule(*(given[name] for name in names))
+        return found
+
+    axes = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
+    given = ", ".join(f"{name}: {told} {name}" for name, told in axes.items())
+    given += "".join(f", {a.name}: {' '.join(_in_order(a))}" for a in gates)
+    back = axes["query"].rpartition(" ")[0] + " " + axes["value"].split()[-1]
+    return delta, f"{given} -> {back}"
+
+
+def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+    del module
+    _wanted(roles, ["query"], "latent attention")
+    others = [a for a in signature.arrays if role(a) != "query"]
+    if len(others) != 3:  # noqa: PLR2004
+        raise SignatureError(f"latent attention takes q, the latent, W_K and W_V; got {signature}")
+
+    def mla(**given: Tensor) -> Tensor:
+        found: Tensor = references.latent_attention(
+            *(given[a.name] for a in (roles["query"], *others)), scale=one.scale, causal=one.causal
+        )
+        return found
+
+    given = ", ".join(f"{a.name}: {_axes(a)}" for a in (roles["query"], *others))
+    return mla, f"{given} -> {_result(signature)}"

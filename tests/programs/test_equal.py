@@ -1,0 +1,255 @@
+"""Two programs are one function, or they are not: calls, weights, masks, tables, specifications."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.expressions import expressions, joined
+from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.specification import WrongSpecification
+from attnproof.programs.signature import SignatureError
+
+QKV = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention as it is written."""
+    return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, -1) @ v
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Torch's attention."""
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def tokens_first(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Torch's attention on (B, n, H, D)."""
+    return fused(*(x.transpose(1, 2) for x in (q, k, v))).transpose(1, 2)
+
+
+def scaled_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A fault: 1/D for 1/√D."""
+    return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1], -1) @ v
+
+
+def equal(first: object, second: object, line: str = QKV, other: str = "", **more: str) -> Verdict:
+    """What is found of two functions."""
+    return compare(Told(first, "first", line), Told(second, "second", other or line), **more)
+
+
+def test_attention_is_torchs_attention_for_all_lengths() -> None:
+    found = equal(attend, fused)
+    assert found.verdict == "proved"
+    told = " ".join(c.text for c in found.assuming)
+    assert "B, D, H, n, r ≥ 2" in told
+    assert "D = " not in told
+
+
+def test_another_scale_has_a_counterexample_and_a_place() -> None:
+    found = equal(attend, scaled_twice)
+    assert found.verdict == "counterexample"
+    assert found.seen is not None
+    assert found.seen.difference > found.seen.allowed
+    assert found.parted is not None
+    assert found.parted.second is not None
+    assert "q.shape[-1], -1" in found.parted.second.text
+
+
+def test_letters_say_in_which_order_axes_come() -> None:
+    line = "q: B r H D, k: B n H D, v: B n H D -> B r H D"
+    assert equal(attend, tokens_first, QKV, line).verdict == "proved"
+    found = equal(attend, tokens_first, QKV, QKV)  # told that it has heads first, which it has not
+    assert found.verdict == "counterexample"
+
+
+def test_masks_of_either_polarity_are_turned_into_each_other() -> None:
+    def keeps(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def hides(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        return torch.softmax(scores.masked_fill(mask, -torch.inf), -1) @ v
+
+    def line(kind: str) -> str:
+        return QKV.replace(" ->", f", mask: B 1 r n {kind} ->")
+
+    assert equal(keeps, hides, line("keep"), line("hide")).verdict in ("proved", "exact")
+    assert equal(keeps, hides, line("keep"), line("keep")).verdict == "counterexample"
+
+
+def test_what_a_hidden_row_reads_is_a_remark() -> None:
+    def zeros(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        scores = (q @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
+        return torch.softmax(scores, -1).nan_to_num(0.0) @ v
+
+    def nans(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        scores = (q @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
+        return torch.softmax(scores, -1) @ v
+
+    found = equal(zeros, nans, QKV.replace(" ->", ", mask: B 1 r n keep ->"))
+    assert found.verdict in ("proved", "exact", "measured")
+    assert any("sees no key reads zeros" in one for one in found.remarks)
+
+
+def test_shards_are_joined_along_a_letter() -> None:
+    def part(q: Tensor, k: Tensor, v: Tensor, base: float) -> tuple[Tensor, Tensor]:
+        scores = q @ k.transpose(-1, -2)
+        sums = torch.exp(scores).sum(-1, keepdim=True)
+        return torch.exp(scores) @ v / sums, torch.log(sums) / base
+
+    def ring(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
+        (a, s), (b, t) = part(q, k1, v1, 1.0), part(q, k2, v2, 1.0)
+        return a - torch.sigmoid(t - s) * (a - b)
+
+    def base_two(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
+        (a, s), (b, t) = part(q, k1, v1, 0.6931471805599453), part(q, k2, v2, 0.6931471805599453)
+        return a - torch.sigmoid(t - s) * (a - b)
+
+    def whole(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+
+    line = "q: B H r 4, k1: B H n 4, v1: B H n 4, k2: B H m 4, v2: B H m 4 -> B H r 4"
+    plain, where = "q: B H r 4, k: B H n 4, v: B H n 4 -> B H r 4", "k, v: joined of 2 shards along n"
+    with pytest.raises(SignatureError, match="k2"):
+        equal(ring, whole, line, plain, where="k, v: joined of 3 shards along n")
+    found = equal(base_two, whole, line, plain, where="k: joined of k1, k2 along n; "
+                                                     "v: joined of v1, v2 along n")  # fmt: skip
+    assert found.verdict == "counterexample"
+    assert equal(ring, whole, line, plain, where=where).verdict in ("proved", "exact")
+
+
+class Separate(nn.Module):
+    """Projections of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(8, 8, bias=False) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Self-attention with one head."""
+        return fused(self.q(x), self.k(x), self.v(x))
+
+
+class Fused(nn.Module):
+    """All three in one, queries first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Self-attention with one head."""
+        return fused(*self.qkv(x).chunk(3, -1))
+
+
+TOKENS = "x: B n E -> B n E"
+
+
+def test_modules_of_one_class_are_compared_with_the_same_weights() -> None:
+    found = equal(Separate, Separate, TOKENS)
+    assert found.verdict == "proved"
+    assert any("weights of both are the same" in c.text for c in found.assuming)
+
+
+def test_weights_of_other_names_are_asked_for_and_told() -> None:
+    with pytest.raises(SignatureError, match=r"qkv\.weight.*--weights"):
+        equal(Separate, Fused, TOKENS)
+    right = "qkv.weight = cat(q.weight, k.weight, v.weight)"
+    assert equal(Separate, Fused, TOKENS, weights=right).verdict in ("proved", "exact")
+    wrong = "qkv.weight = cat(k.weight, q.weight, v.weight)"
+    assert equal(Separate, Fused, TOKENS, weights=wrong).verdict == "counterexample"
+    with pytest.raises(SignatureError, match=r"w\.weight, which is no weight"):
+        equal(Separate, Fused, TOKENS, weights="qkv.weight = w.weight")
+
+
+def test_a_functions_arguments_may_be_weights_of_the_other() -> None:
+    def plain(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
+        return attend(x @ wq.T, x @ wk.T, x @ wv.T)
+
+    told = "wq = q.weight, wk = k.weight, wv = v.weight"
+    assert equal(Separate, plain, TOKENS, weights=told).verdict == "proved"
+    told = "wq = q.weight, wk = k.weight, wv = v.weight.T"
+    assert equal(Separate, plain, TOKENS, weights=told).verdict == "counterexample"
+
+
+def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Half-split rotation that reads both halves of its tables."""
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def turn_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The same with the first half of its tables alone."""
+    first, second = x.chunk(2, -1)
+    c, s = cos[..., :2], sin[..., :2]
+    return torch.cat((first * c - second * s, second * c + first * s), -1)
+
+
+def test_tables_of_angles_are_told_where_arbitrary_ones_differ() -> None:
+    line = "x: B H n 4, cos: n 4, sin: n 4 -> x"
+    assert not equal(turn, turn, line).two.table.says
+    found = equal(turn, turn_by_halves, line)
+    assert found.verdict == "proved"
+    assert any("each in either half" in c.text for c in found.assuming)
+
+
+def test_a_branch_on_a_length_is_found() -> None:
+    def long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return fused(q, k, v) if k.shape[2] <= 129 else fused(q, k[:, :, 1:], v[:, :, 1:])  # noqa: PLR2004
+
+    assert equal(attend, long).verdict in ("counterexample", "undecided")
+
+
+def test_what_overflows_alone_is_no_counterexample() -> None:
+    def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = torch.exp(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5)
+        return weights @ v / weights.sum(-1, keepdim=True)
+
+    found = equal(fused, plain)
+    assert found.verdict == "proved"
+    assert any("gives what is no number" in one for one in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [("attention:", "proved"), ("attention:scale=0.5", "counterexample"),
+     ("attention:causal", "counterexample"), ("linear:", "counterexample")],
+)  # fmt: skip
+def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
+    found = compare(Told(fused, "fused", QKV), Told(text, text))
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("attention:casual", "nearest: causal"), ("attention:rope=both", "wanted a layout"),
+     ("delta:", "takes beta")],
+)  # fmt: skip
+def test_a_wrong_specification_is_refused(text: str, told: str) -> None:
+    with pytest.raises((WrongSpecification, SignatureError), match=told):
+        compare(Told(fused, "fused", QKV), Told(text, text))
+
+
+def test_expressions_are_read() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    for text, wanted in (("a.T", x.T), ("a[1:]", x[1:]), ("-a * 2", -x * 2),
+                         ("a[[1, 0]]", x[[1, 0]]), ("cat(a, a, dim=1)", torch.cat((x, x), 1)),
+                         ("a[..., 0]", x[..., 0])):  # fmt: skip
+        made = expressions(f"w = {text}")["w"]
+        assert torch.equal(made.of({"a": x}), wanted)
+
+
+@pytest.mark.parametrize("text", ["w", "w = ", "w = open('x')", "w = a.b(c)", "w = 3", "w = a; b"])
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with pytest.raises(SignatureError, match="wanted"):
+        for made in expressions(text).values():
+            made.of({"a": torch.ones(1), "a.b": torch.ones(1), "c": torch.ones(1)})
+
+
+def test_shards_are_found_by_their_names() -> None:
+    assert joined("K: joined of 2 shards along n", ["K_0", "K_1"]) == ({"K": ("K_0", "K_1")}, "n")
+    assert joined("k = cat(a, b)", ["a", "b"]) is None

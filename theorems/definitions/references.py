@@ -1,0 +1,193 @@
+"""Attention as models have it, each variant once: what an implementation is compared with.
+
+Plain array code on rows of a batch and heads: queries (B, H, r, D), keys and values (B, G, n, D),
+tokens (B, n, E).  Nothing is subtracted before the exponential, as a function needs no such thing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from array_api_compat import array_namespace
+
+__all__ = [
+    "attend", "capped", "delta_rule", "for_each_head", "frequencies", "in_heads", "latent_attention",
+    "linear_attention", "linear_attention_step_by_step", "normed", "of_each_query_head", "rotated",
+    "seen",
+]  # fmt: skip
+
+
+def for_each_head(keys: Any, heads: int) -> Any:
+    """Keys or values (B, G, n, D) for each of H query heads: H/G of them in a row share one."""
+    xp = array_namespace(keys)
+    rows, groups, tokens, width = keys.shape
+    if groups == heads:
+        return keys
+    wide = xp.broadcast_to(keys[:, :, None], (rows, groups, heads // groups, tokens, width))
+    return xp.reshape(wide, (rows, heads, tokens, width))
+
+
+def capped(scores: Any, cap: float) -> Any:
+    """cap·tanh(scores / cap).  Gemma Team 2024 (Gemma 2), section 2."""
+    return cap * array_namespace(scores).tanh(scores / cap)
+
+
+def seen(
+    queries: Any, keys: Any, *, causal: bool = False, window: int | None = None, start: bool = False
+) -> Any:
+    """Which keys a query sees: (r, n).  The last query stands at the last key, or the first at it.
+
+    ``causal``: those up to its own; ``window``: the last so many of these, or those less than so
+    many away on either side.
+    """
+    xp = array_namespace(queries)
+    r, n = queries.shape[-2], keys.shape[-2]
+    here = xp.arange(r, device=queries.device)[:, None] + (0 if start else n - r)
+    there = xp.arange(n, device=queries.device)[None, :]
+    kept = there <= here if causal else there == there  # noqa: PLR0124 (all of them)
+    if window is not None:
+        kept = kept & (here - there < window)
+        if not causal:
+            kept = kept & (there - here < window)
+    return kept
+
+
+def attend(
+    query: Any, key: Any, value: Any, *, scale: float | None = None, causal: bool = False,
+    window: int | None = None, start: bool = False, softcap: float | None = None, sink: Any = None,
+    mask: Any = None, keep: Any = None, slopes: Any = None,
+) -> Any:  # fmt: skip
+    """Σ_j w_ij v_j / (Σ_j w_ij + e^sink), w_ij = exp(scale·q_i·k_j + ..) where i sees j, else 0.
+
+    ``scale``: 1/√D where none is given.  ``mask`` is added to the scores, ``keep`` is True where a
+    key is seen.  ``slopes``: ALiBi's, one for each head.  ``sink``: a score for each head that has
+    no value (OpenAI 2025, gpt-oss).
+    """
+    xp = array_namespace(query)
+    heads = query.shape[1]
+    key, value = for_each_head(key, heads), for_each_head(value, heads)
+    scores = query @ key.mT
+    scores = scores / query.shape[-1] ** 0.5 if scale is None else scores * scale
+    if softcap is not None:
+        scores = capped(scores, softcap)
+    if slopes is not None:
+        r, n = query.shape[2], key.shape[2]
+        offset = xp.arange(n)[None, :] - xp.arange(r)[:, None] - (n - r)
+        scores = scores + slopes[:, None, None] * offset
+    if mask is not None:
+        scores = scores + mask
+    weights = xp.exp(scores)
+    if causal or window is not None:
+        kept = seen(query, key, causal=causal, window=window, start=start)
+        weights = xp.where(kept, weights, 0.0 * weights)
+    if keep is not None:
+        weights = xp.where(keep, weights, 0.0 * weights)
+    total = xp.sum(weights, axis=-1, keepdims=True)
+    if sink is not None:
+        total = total + xp.exp(sink)[:, None, None]
+    return (weights / total) @ value
+
+
+def frequencies(width: int, base: float) -> Sequence[float]:
+    """base^(−2i/width), i = 0, .., width/2 − 1.  Su et al. 2021 (RoFormer), section 3.2."""
+    return [base ** (-2 * i / width) for i in range(width // 2)]
+
+
+def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | None = None) -> Any:
+    """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
+
+    ``layout``: half pairs channels i and i + D/2, interleaved 2i and 2i + 1.  ``width``: how many
+    channels turn, the first ones.
+    """
+    xp = array_namespace(x)
+    if width is not None and width != x.shape[-1]:
+        turned = rotated(x[..., :width], cos, sin, layout=layout)
+        return xp.concat((turned, x[..., width:]), axis=-1)
+    half = x.shape[-1] // 2
+    if layout == "half":
+        first, second = x[..., :half], x[..., half:]
+        if cos.shape[-1] == x.shape[-1]:
+            return x * cos + xp.concat((-second, first), axis=-1) * sin
+        return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    if cos.shape[-1] == x.shape[-1]:
+        return x * cos + xp.reshape(xp.stack((-odd, even), axis=-1), x.shape) * sin
+    pairs = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(pairs, x.shape)
+
+
+def normed(x: Any, weight: Any, *, eps: float = 1e-6) -> Any:
+    """Root mean square norm of the last axis: x / √(mean x² + eps) · weight.
+
+    Zhang and Sennrich 2019, eq. 4.
+    """
+    xp = array_namespace(x)
+    return x / (xp.mean(x**2, axis=-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def in_heads(x: Any, heads: int) -> Any:
+    """Tokens (B, n, H·D) in heads: (B, H, n, D)."""
+    xp = array_namespace(x)
+    rows, tokens, width = x.shape
+    return xp.permute_dims(xp.reshape(x, (rows, tokens, heads, width // heads)), (0, 2, 1, 3))
+
+
+def of_each_query_head(heads: Any) -> Any:
+    """Heads (B, H, n, D) side by side: (B, n, H·D)."""
+    xp = array_namespace(heads)
+    rows, count, tokens, width = heads.shape
+    return xp.reshape(xp.permute_dims(heads, (0, 2, 1, 3)), (rows, tokens, count * width))
+
+
+def linear_attention(query: Any, key: Any, value: Any) -> Any:
+    """Σ_{j ≤ i} (q_i·k_j) v_j: (B, H, n, D) each.  Katharopoulos et al. 2020, eq. 8, not divided."""
+    xp = array_namespace(query)
+    scores = query @ key.mT
+    return xp.where(seen(query, key, causal=True), scores, 0.0 * scores) @ value
+
+
+def linear_attention_step_by_step(query: Any, key: Any, value: Any) -> Any:
+    """The same as a recurrence: S_i = S_{i−1} + k_i v_iᵀ, o_i = q_i S_i.  Ibid., eq. 18."""
+    xp = array_namespace(query)
+    state, found = 0, []
+    for i in range(query.shape[2]):
+        state = state + key[:, :, i, :, None] * value[:, :, i, None, :]
+        found.append((query[:, :, i, None, :] @ state)[:, :, 0])
+    return xp.stack(found, axis=2)
+
+
+def delta_rule(query: Any, key: Any, value: Any, beta: Any, decay: Any = None) -> Any:
+    """S_i = α_i (I − β_i k_i k_iᵀ) S_{i−1} + β_i k_i v_iᵀ, o_i = q_i S_i.
+
+    q, k: (B, H, n, D), v: (B, H, n, V), β and the logarithms of α: (B, H, n).
+
+    Yang, Kautz and Hatamizadeh 2024 (gated delta networks), eq. 10.
+    """
+    xp = array_namespace(query)
+    state: Any = None
+    found = []
+    for i in range(query.shape[2]):
+        k, v = key[:, :, i, :, None], value[:, :, i, None, :]
+        b = beta[:, :, i, None, None]
+        if state is None:
+            state = b * k * v
+        else:
+            kept = state if decay is None else xp.exp(decay[:, :, i, None, None]) * state
+            state = kept + b * k * (v - k.mT @ kept)
+        found.append((query[:, :, i, None, :] @ state)[:, :, 0])
+    return xp.stack(found, axis=2)
+
+
+def latent_attention(
+    query: Any, latent: Any, to_key: Any, to_value: Any, *, scale: float | None = None,
+    causal: bool = False,
+) -> Any:  # fmt: skip
+    """Attention over keys and values that are made of one latent vector for each token.
+
+    q: (B, H, r, D), latent: (B, n, L), W_K, W_V: (H, L, D).  DeepSeek-AI 2024 (V2), section 2.1.
+    """
+    key, value = latent[:, None] @ to_key, latent[:, None] @ to_value
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return attend(query, key, value, scale=scale, causal=causal)
