@@ -93,15 +93,51 @@ def equal(
     told = _told((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
+    from .page import page
     from .records import equal_record
 
     record = equal_record(found, (first, second), again, seed)
-    _show(record)
+    _print(page(record))
     if record.traceback:
         print(record.traceback, file=sys.stderr)
     if json is not None:
         print(f"wrote {write_json(record, json)}")
     return exit_code(record, strict=strict)
+
+
+@app.command()
+def classes(
+    targets: Annotated[
+        list[str],
+        typer.Argument(metavar="TARGET...", help="FILE.py::NAME or package.module::NAME."),
+    ],
+    call: Annotated[str, typer.Option("--call", metavar="SIGNATURE", help="Of all.")] = "",
+    settings: Settings = None,
+    seed: Seed = 0,
+    limit: Limit = 20.0,
+    json: JsonFile = None,
+) -> int:
+    """Many programs in classes of equal ones, and what shows two classes to differ.
+
+    This runs your code.  Each program is compared with the first of each class, as by `equal`.
+    Exit code 0: all are in one class.  1: there are several.  2: a usage error.
+    """
+    from time import perf_counter
+
+    require_file(json)
+    start = perf_counter()
+    told = [_loaded(target, call, list(settings or ())) for target in dict.fromkeys(targets)]
+    from ..programs.equal.classes import classes as in_classes
+    from .page import classes_page
+    from .records import classes_record
+
+    with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
+        found = in_classes(told, seed=seed, seconds=limit, begin=begin)
+    record = classes_record(found, perf_counter() - start)
+    _print(classes_page(record))
+    if json is not None:
+        print(f"wrote {write_json(record, json)}")
+    return int(len(record.classes) > 1)
 
 
 def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
@@ -119,23 +155,30 @@ def _told(
     """Both programs, loaded.  Raises :class:`UsageError`."""
     from ..programs.equal.sides import Told
     from ..programs.equal.specification import is_specification
-    from ..real_code.asserting import settings_of
-    from ..real_code.loading import CannotLoad, load
 
     found: list[Told] = []
     for place, target in enumerate(targets):
-        line = calls[min(place, len(calls) - 1)] if calls else ""
+        if place and is_specification(target):
+            found.append(Told(target, target))
+            continue
         own = [word for word in settings if not OF_ONE.match(word)]
         own += [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
-        try:
-            if place and is_specification(target):
-                found.append(Told(target, target))
-                continue
-            loaded = load(target)
-            found.append(Told(loaded.thing, loaded.name, line, settings_of(own)))
-        except (CannotLoad, ValueError) as error:
-            raise UsageError(str(error)) from None
+        line = calls[min(place, len(calls) - 1)] if calls else ""
+        found.append(_loaded(target, line, own))
     return found[0], found[1]
+
+
+def _loaded(target: str, line: str, settings: list[str]) -> Told:
+    """A program by its name.  Raises :class:`UsageError`."""
+    from ..programs.equal.sides import Told
+    from ..real_code.asserting import settings_of
+    from ..real_code.loading import CannotLoad, load
+
+    try:
+        loaded = load(target)
+        return Told(loaded.thing, target, line, settings_of(settings))
+    except (CannotLoad, ValueError) as error:
+        raise UsageError(str(error)) from None
 
 
 def _compared(
@@ -177,12 +220,10 @@ def _again(
     return shlex.join([*words, *["--seed", str(seed)] * bool(seed)])
 
 
-def _show(record: EqualRecord) -> None:
+def _print(lines: Sequence[tuple[str, str]]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from .page import page
-
     console = Console()
-    for line, style in page(record, console.width):
+    for line, style in lines:
         console.print(Text(line, style), soft_wrap=True, highlight=False)

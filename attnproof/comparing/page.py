@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ..document import COLOURS, SIGNS, short
 from ..real_code.words import witness_lines
-from .records import EqualRecord, ProgramRecord, StepRecord
+from .records import ClassesRecord, EqualRecord, ProgramRecord, StepRecord
 
 SAYS = {
     "proved": "one function, for all inputs and all lengths of its conditions",
@@ -72,3 +72,26 @@ def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Lin
     lines = wrap(text.strip(), width, initial_indent=indent, subsequent_indent=" " * deeper,
                  break_on_hyphens=False, break_long_words=False)  # fmt: skip
     yield from ((line, style) for line in lines)
+
+
+def classes_page(record: ClassesRecord, width: int = WIDEST) -> list[Line]:
+    """The lines of a page of classes with their styles."""
+    return list(_class_lines(record, min(width, WIDEST)))
+
+
+def _class_lines(record: ClassesRecord, width: int) -> Iterator[Line]:
+    count = sum(1 + len(each.others) for each in record.classes)
+    yield f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold"
+    for number, each in enumerate(record.classes, 1):
+        yield "", ""
+        yield f"{number}  {each.first}", "bold"
+        for one in each.others:
+            sign = SIGNS[one.verdict]
+            yield from _filled(f"   {sign} {one.target}: {one.line}", width, 7, COLOURS[sign])
+    if record.apart:
+        yield "", ""
+        yield "between classes", "bold"
+    for pair in record.apart:
+        sign = SIGNS.get(pair.verdict, "✗" if pair.verdict == "counterexample" else "–")
+        told = f"   {sign} {pair.first}, {pair.second}: {pair.verdict}, {pair.why}"
+        yield from _filled(told, width, 7)

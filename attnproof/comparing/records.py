@@ -14,8 +14,9 @@ from ..real_code.records import Real, SeenRecord
 from ..verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
+    from ..programs.equal.classes import Classes
     from ..programs.equal.deciding import Verdict
-    from ..programs.equal.sides import Side
+    from ..programs.equal.sides import Side, Told
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
@@ -63,6 +64,7 @@ class EqualRecord(Record):
     second: ProgramRecord
     verdict: SameVerdict
     why: str
+    line: str = Field(description="The line of the verdict, with every condition.")
     conditions: tuple[Condition, ...] = Field(description="Under which it is proved.")
     counterexample: SeenRecord | None
     parted: PartedRecord | None
@@ -77,12 +79,70 @@ class EqualRecord(Record):
     again: str = Field(description="The command that shows it again.")
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
-    @property
-    def line(self) -> str:
-        """The line of the verdict, with every condition."""
-        if self.verdict == "proved":
-            return verdict_line("proved", self.conditions, how=self.why)
-        return f"{self.verdict}: {self.why}"
+class MemberRecord(Record):
+    """A program of a class, and how it is known to be the same as the first."""
+
+    target: str
+    verdict: SameVerdict
+    line: str = Field(description="The line of the verdict, with every condition.")
+
+
+class ClassRecord(Record):
+    """Programs that are one function."""
+
+    first: str
+    others: tuple[MemberRecord, ...]
+
+
+class ApartRecord(Record):
+    """Two programs that are not known to be one function."""
+
+    first: str
+    second: str
+    verdict: SameVerdict | Literal["not comparable"]
+    why: str
+    counterexample: SeenRecord | None = None
+
+
+class ClassesRecord(Record):
+    """Programs in classes of equal ones."""
+
+    schema_version: Literal[1] = 1
+    made: AwareDatetime
+    attnproof: str
+    classes: tuple[ClassRecord, ...]
+    apart: tuple[ApartRecord, ...]
+    seconds: float = Field(ge=0)
+
+
+def classes_record(found: Classes, seconds: float) -> ClassesRecord:
+    """The record of classes that were found."""
+    return ClassesRecord(
+        made=datetime.now(UTC), attnproof=__version__, seconds=seconds,
+        classes=tuple(
+            ClassRecord(first=each.first.name, others=tuple(
+                MemberRecord(target=told.name, verdict=one.verdict, line=line_of(one))
+                for told, one in each.others
+            )) for each in found.found
+        ),
+        apart=tuple(_apart(*one) for one in found.apart),
+    )  # fmt: skip
+
+
+def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
+    if isinstance(found, str):
+        return ApartRecord(first=first.name, second=second.name, verdict="not comparable",
+                           why=found)  # fmt: skip
+    seen = None if found.seen is None else SeenRecord.of(found.seen)
+    return ApartRecord(first=first.name, second=second.name, verdict=found.verdict, why=found.why,
+                       counterexample=seen)  # fmt: skip
+
+
+def line_of(found: Verdict) -> str:
+    """The line of a verdict, with every condition."""
+    if found.verdict == "proved":
+        return verdict_line("proved", found.assuming, how=found.why)
+    return f"{found.verdict}: {found.why}"
 
 
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
@@ -91,7 +151,7 @@ def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int
     return EqualRecord(
         made=datetime.now(UTC), attnproof=__version__, python=platform.python_version(),
         first=_program(both.first, targets[0]), second=_program(both.second, targets[1]),
-        verdict=found.verdict, why=found.why, conditions=found.assuming,
+        verdict=found.verdict, why=found.why, line=line_of(found), conditions=found.assuming,
         counterexample=None if found.seen is None else SeenRecord.of(found.seen),
         parted=None if found.parted is None else PartedRecord.of(found.parted),
         error=looked.error, bound=looked.bound, calls=looked.tried, formats=looked.formats,

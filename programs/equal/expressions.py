@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import EllipsisType
 from typing import Any
 
 import torch
@@ -115,18 +116,24 @@ def _value(tree: ast.AST, names: tuple[str, ...], values: Mapping[str, Any]) -> 
             return OPERATIONS[type(operation)](of(left), of(right))
         case ast.Subscript(value=of_what, slice=place):
             return of(of_what)[of(place)]
+        case ast.Slice() | ast.Tuple() | ast.List() | ast.Constant(value=EllipsisType()):
+            return _place(tree, of)
+        case ast.Call(func=ast.Name(id="cat"), args=parts, keywords=more):
+            dim = next((of(k.value) for k in more if k.arg == "dim"), 0)
+            return torch.cat([of(part) for part in parts], dim)
+    raise SignatureError(f"wanted {WANTED}; what {ast.unparse(tree)!r} is, is not known")
+
+
+def _place(tree: ast.AST, of: Callable[[ast.AST | None], Any]) -> Any:
+    """What stands in the brackets of an index."""
+    match tree:
         case ast.Slice(lower=low, upper=high, step=step):
             return slice(of(low), of(high), of(step))
         case ast.Tuple(elts=parts):
             return tuple(of(part) for part in parts)
         case ast.List(elts=parts):
             return [of(part) for part in parts]
-        case ast.Constant(value=value) if value is Ellipsis:
-            return value
-        case ast.Call(func=ast.Name(id="cat"), args=parts, keywords=more):
-            dim = next((of(k.value) for k in more if k.arg == "dim"), 0)
-            return torch.cat([of(part) for part in parts], dim)
-    raise SignatureError(f"wanted {WANTED}; what {ast.unparse(tree)!r} is, is not known")
+    return ...
 
 
 def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]], str] | None:

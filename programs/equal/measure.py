@@ -37,10 +37,9 @@ TOKENS = "nrm"
 class Looked:
     """What was seen: the largest difference and its bound, and where they differ, if they do.
 
-    ``raises``: lengths at which one program alone raises, and what; ``overflows``: the same of large
-    numbers at which one alone gives what is no number, which is no matter of the function.  ``tried``: how many calls of
-    both were compared, ``formats`` in which.  ``hidden``: what each gives a row that sees no key,
-    where the two are not alike there.
+    ``tried``: how many calls of both were compared, ``formats`` in which.  ``raises``: lengths at
+    which one program alone raises, and what.  ``overflows``: which one alone gives what is no
+    number of large inputs, which says nothing of the function.
     """
 
     error: float = 0.0
@@ -53,7 +52,6 @@ class Looked:
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
-    hidden: str = ""
     unsteady: str = ""
 
 
@@ -259,7 +257,7 @@ def _smallest(
             break
     shapes = run.sides(values)
     if shapes is not None and shapes[0].shape != shapes[1].shape:
-        seen = Seen({c: n for c, n in at.items()}, ("left side", list(shapes[0].shape)),
+        seen = Seen(dict(at), ("left side", list(shapes[0].shape)),
                     ("right side", list(shapes[1].shape)), math.inf)  # fmt: skip
     else:
         seen = seen_of(run, shrunk(run, values))

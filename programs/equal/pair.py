@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,7 +26,6 @@ from ..subject import adapted_as
 from ..subjects import Pair, Subject
 from .expressions import Expression, expressions, joined
 from .inputs import ANY, Table, drawn, lengths_for, of_angles, with_tables
-from .specification import specified
 from .sides import (
     Shared,
     Side,
@@ -38,12 +37,13 @@ from .sides import (
     results_matched,
     shared_of,
 )
+from .specification import specified
 
 __all__ = ["LAW", "Told", "Two", "two"]
 
 LAW = "same-function"
 GIVEN = {"positions": "position", "ids": "position", "index": "position", "lengths": "position",
-         "keep": "truth", "hide": "truth", "ones": "position"}  # fmt: skip
+         "keep": "truth", "hide": "hidden", "ones": "position"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -297,8 +297,8 @@ def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
             f"wanted as many results of both programs, got {len(own)} and {len(theirs)}; write _ "
             "for what is to be left aside"
         )
-    return (f"of {len(own)} and {len(theirs)} results the first "
-            f"{min(len(own), len(theirs))} are compared",)  # fmt: skip
+    fewer = min(len(own), len(theirs))
+    return (f"of {len(own)} and {len(theirs)} results the first {fewer} are compared",)
 
 
 def _sized(both: Two, known: Mapping[str, int]) -> Two:

@@ -34,7 +34,9 @@ from ..signature import Argument, Signature, SignatureError
 from .expressions import Expression, expressions
 from .sides import Told
 
-__all__ = ["SPECIFIED", "Specified", "WrongSpecification", "is_specification", "specified", "weights_of"]
+__all__ = [
+    "SPECIFIED", "Specified", "WrongSpecification", "is_specification", "specified", "weights_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +89,8 @@ def specified(
 ) -> tuple[Told, dict[str, Expression]]:
     """The reference, called as the other program is, and which of its weights is which.
 
-    Raises :class:`WrongSpecification` for what is no specification, and :class:`SignatureError` where the other
-    program does not take what it needs.
+    Raises :class:`WrongSpecification` for what is no specification, and :class:`SignatureError`
+    where the other program does not take what it needs.
     """
     name, _, rest = text.partition(":")
     try:
@@ -123,8 +125,9 @@ Made = tuple[Callable[..., Any], str]
 def _wanted(roles: Roles, names: Sequence[str], what: str) -> None:
     missing = [name for name in names if name not in roles]
     if missing:
-        raise SignatureError(f"{what} takes {', '.join(names)}; the program is given "
-                             f"{', '.join(roles) or 'nothing'}: {missing[0]} is missing")  # fmt: skip
+        given = ", ".join(roles) or "nothing"
+        raise SignatureError(f"{what} takes {', '.join(names)}; the program is given {given}: "
+                             f"{missing[0]} is missing")  # fmt: skip
 
 
 def _axes(array: Argument) -> str:
@@ -167,13 +170,13 @@ def _rope(one: Specified, roles: Roles, signature: Signature, module: Any) -> Ma
 def _in_order(x: Argument) -> list[str]:
     """The letters with the tokens last but one, as references have them."""
     letters = [c for axis in x.axes or () for c in axis.letters]
-    order = [c for c in letters if c in "B"] + [c for c in letters if c in "HG"]
+    order = [c for c in letters if c == "B"] + [c for c in letters if c in "HG"]
     return order + [c for c in letters if c not in order]
 
 
 def _wide(table: Tensor, x: Tensor) -> Tensor:
     """A table (.., n, D) for vectors (B, H, n, D): rows of the batch are not heads."""
-    return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table  # noqa: PLR2004
+    return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
 
 
 def _angles(positions: Tensor, one: Specified, width: int) -> tuple[Tensor, Tensor]:
@@ -245,7 +248,9 @@ NAMES = {
     "nq": r"(q_norm|query_norm|q_layernorm|query_layernorm)\.weight",
     "nk": r"(k_norm|key_norm|k_layernorm|key_layernorm)\.weight", "sink": r"sinks?",
 }  # fmt: skip
-FUSED = re.compile(r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)")
+FUSED = re.compile(
+    r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)"
+)
 
 
 def weights_of(module: nn.Module, one: Specified) -> dict[str, Expression]:
@@ -253,7 +258,7 @@ def weights_of(module: nn.Module, one: Specified) -> dict[str, Expression]:
 
     Fused weights are cut where queries, keys and values follow each other.
     """
-    known = {name: p for name, p in module.named_parameters()}
+    known = dict(module.named_parameters())
     found: dict[str, str] = {}
     for weight, pattern in NAMES.items():
         hits = [name for name in known if re.fullmatch(rf"(.+\.)?{pattern}", name)]
@@ -340,7 +345,7 @@ def in_heads(x: Tensor, weight: Tensor, bias: Tensor | None, heads: int) -> Tens
 
 
 def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
-    del module
+    del module, signature
     _wanted(roles, ["query", "key", "value"], "linear attention")
 
     def linear(**given: Tensor) -> Tensor:
@@ -358,7 +363,7 @@ def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> M
     del one, module
     _wanted(roles, ["query", "key", "value"], "the delta rule")
     gates = [a for a in signature.arrays if role(a) not in ("query", "key", "value")]
-    if not 1 <= len(gates) <= 2:  # noqa: PLR2004
+    if not 1 <= len(gates) <= 2:
         raise SignatureError(f"the delta rule takes beta, and maybe a decay; got {signature}")
 
     def delta(**given: Tensor) -> Tensor:
@@ -377,7 +382,7 @@ def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Mad
     del module
     _wanted(roles, ["query"], "latent attention")
     others = [a for a in signature.arrays if role(a) != "query"]
-    if len(others) != 3:  # noqa: PLR2004
+    if len(others) != 3:
         raise SignatureError(f"latent attention takes q, the latent, W_K and W_V; got {signature}")
 
     def mla(**given: Tensor) -> Tensor:

@@ -258,10 +258,10 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
         return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
     if kind == "padding":
         return torch.arange(shape[1]) < shape[1] - 1 - torch.arange(shape[0])[:, None] % 2
-    if kind == "truth":
+    if kind in ("truth", "hidden"):
         kept = lab.whole_numbers(1, *shape).bool()
-        kept[..., 0] = True
-        return kept
+        kept[..., :1] = True
+        return kept if kind == "truth" else ~kept
     if kind == "keep":
         return (torch.arange(shape[1]) + 2 * torch.arange(shape[0])[:, None]) % 4 != 1
     span = min(SPAN, (subject.most - subject.first) // 2) if isinstance(subject, Rotary) else SPAN

@@ -99,8 +99,10 @@ def _drawn(
         elif kind in ("position", "shift"):
             drawn = torch.randint(0, 6, shape, generator=generator)
             found[name] = drawn if whole else drawn.double()
-        elif kind == "truth":
-            found[name] = torch.randint(0, 2, shape, generator=generator).bool()
+        elif kind in ("truth", "hidden"):
+            shown = torch.randint(0, 2, shape, generator=generator).bool()
+            shown[..., :1] = True
+            found[name] = shown if kind == "truth" else ~shown
         else:
             found[name] = torch.randint(-2, 3, shape, generator=generator).float()
     return found

@@ -212,5 +212,6 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
         if lengths[0].term == num(1):
             raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
         return permutation(*lengths)
-    made = {"position": positions, "shift": positions, "truth": boolean}.get(kind, real)
+    made = {"position": positions, "shift": positions, "truth": boolean,
+            "hidden": boolean}.get(kind, real)
     return made(*lengths)

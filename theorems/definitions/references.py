@@ -13,9 +13,9 @@ from typing import Any
 from array_api_compat import array_namespace
 
 __all__ = [
-    "attend", "capped", "delta_rule", "for_each_head", "frequencies", "in_heads", "latent_attention",
-    "linear_attention", "linear_attention_step_by_step", "normed", "of_each_query_head", "rotated",
-    "seen",
+    "attend", "capped", "delta_rule", "for_each_head", "frequencies", "in_heads",
+    "latent_attention", "linear_attention", "linear_attention_step_by_step", "normed",
+    "of_each_query_head", "rotated", "seen",
 ]  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def seen(
     r, n = queries.shape[-2], keys.shape[-2]
     here = xp.arange(r, device=queries.device)[:, None] + (0 if start else n - r)
     there = xp.arange(n, device=queries.device)[None, :]
-    kept = there <= here if causal else there == there  # noqa: PLR0124 (all of them)
+    kept = there <= here if causal else there == there
     if window is not None:
         kept = kept & (here - there < window)
         if not causal:
@@ -142,14 +142,17 @@ def of_each_query_head(heads: Any) -> Any:
 
 
 def linear_attention(query: Any, key: Any, value: Any) -> Any:
-    """Σ_{j ≤ i} (q_i·k_j) v_j: (B, H, n, D) each.  Katharopoulos et al. 2020, eq. 8, not divided."""
+    """Σ_{j ≤ i} (q_i·k_j) v_j: (B, H, n, D) each.
+
+    Katharopoulos et al. 2020, eq. 8, without a feature map and not divided.
+    """
     xp = array_namespace(query)
     scores = query @ key.mT
     return xp.where(seen(query, key, causal=True), scores, 0.0 * scores) @ value
 
 
 def linear_attention_step_by_step(query: Any, key: Any, value: Any) -> Any:
-    """The same as a recurrence: S_i = S_{i−1} + k_i v_iᵀ, o_i = q_i S_i.  Ibid., eq. 18."""
+    """The same as a recurrence: S_i = S_{i−1} + k_i v_iᵀ, o_i = q_i S_i.  Eq. 18 there."""
     xp = array_namespace(query)
     state, found = 0, []
     for i in range(query.shape[2]):
