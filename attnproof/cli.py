@@ -46,7 +46,9 @@ def _app(
 RECORDS = {
     "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
     "--trials": ("trials", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
-    "--code": ("real_code.records", "CodesRecord"), "--equal": ("comparing.records", "EqualRecord"),
+    "--code": ("real_code.records", "CodesRecord"),
+    "--equal": ("comparing.records", "EqualRecord"),
+    "--classes": ("comparing.records", "ClassesRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }  # fmt: skip
 
@@ -57,6 +59,8 @@ def schema(
     trials: Annotated[bool, typer.Option("--trials", help="Of the tables of trials.")] = False,
     of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
     code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
+    equal: Annotated[bool, typer.Option("--equal", help="Of two programs compared.")] = False,
+    classes: Annotated[bool, typer.Option("--classes", help="Of programs in classes.")] = False,
     calibration: Annotated[
         bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
     ] = False,
@@ -64,7 +68,7 @@ def schema(
     """The JSON schema of the record."""
     asked = {
         "--table": table, "--trials": trials, "--sweep": of_sweep, "--code": code,
-        "--calibration": calibration,
+        "--equal": equal, "--classes": classes, "--calibration": calibration,
     }  # fmt: skip
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:

@@ -6,7 +6,8 @@
 'proved'
 
 ``assert_rotary``, ``assert_attention`` and the others check real code, and fail for the first law
-that it breaks; they stand in :mod:`attnproof.real_code.asserting`.
+that it breaks; they stand in :mod:`attnproof.real_code.asserting`.  ``assert_equal`` fails where
+two programs are not one function.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .card_records import CellRecord, TableRecord
 from .cells import decided
+from .comparing.asserting import NotEqual, assert_equal, check_equal
 from .conformance import (
     NotAnEncoding,
     require_encoding,
@@ -52,10 +54,11 @@ if TYPE_CHECKING:
     from .encoding_law import EncodingLaw
 
 __all__ = [
-    "CodeBreaksLaw", "LawBroken", "NotAnEncoding", "assert_additive", "assert_attention",
-    "assert_bias", "assert_equivariant", "assert_mask", "assert_rotary", "check_additive",
-    "check_attention", "check_bias", "check_encoding", "check_equivariant", "check_mask",
-    "check_rotary", "contents", "lengths", "positions",
+    "CodeBreaksLaw", "LawBroken", "NotAnEncoding", "NotEqual", "assert_additive",
+    "assert_attention", "assert_bias", "assert_equal", "assert_equivariant", "assert_mask",
+    "assert_rotary", "check_additive", "check_attention", "check_bias", "check_encoding",
+    "check_equal", "check_equivariant", "check_mask", "check_rotary", "contents", "lengths",
+    "positions",
 ]  # fmt: skip
 
 ALWAYS = "travels-with-tokens"

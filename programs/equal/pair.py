@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -30,11 +31,10 @@ from .sides import (
     Shared,
     Side,
     Told,
+    as_in_first,
     equated,
-    letters_in,
     matched,
     renamed,
-    results_matched,
     shared_of,
 )
 from .specification import specified
@@ -61,7 +61,7 @@ class Two:
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def given(self) -> tuple[Shared, ...]:
         """What is drawn: angles in the place of tables that are made of them."""
         return of_angles(self.shared, self.table)
@@ -82,18 +82,8 @@ class Two:
         given = with_tables(self.shared, self.table, values)
         if side == "first":
             return self.first.run(given)[: self.count]
-        arrange, found = results_matched(self.first, self.second), self.second.run(given)
-        like = self._shapes(given) if self._rearranged else found
-        return [arrange(k, like[k], found[k]) for k in range(self.count)]
-
-    @property
-    def _rearranged(self) -> bool:
-        own, theirs = ([letters_in(r.axes or ()) for r in s.program.signature.results]
-                       for s in (self.first, self.second))  # fmt: skip
-        return own[: self.count] != theirs[: self.count]
-
-    def _shapes(self, given: Sequence[Tensor]) -> list[Tensor]:
-        return self.first.run(given)
+        found = self.second.run(given)[: self.count]
+        return [as_in_first(self.first, self.second, k, x) for k, x in enumerate(found)]
 
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
         """One result of one program as a function of what is given."""

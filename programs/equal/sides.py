@@ -103,13 +103,12 @@ class Side:
 
     def run(self, values: Sequence[Tensor]) -> list[Tensor]:
         """Its results for the shared arrays, in their order; each in the axes of its line."""
-        given = {one.name: x for one, x in zip(self.shared, values, strict=True)}
+        given = dict(zip((one.name for one in self.shared), values, strict=True))
         sizes = self._sizes(given)
-        arrays = {one.name: self._array(one, given, sizes) for one in self._arguments}
+        arrays = {name: made(given, sizes) for name, made in self._makers}
         arrays |= {one.name: _begun(one) for one in self.program.signature.states}
         weights = self._weights()
-        known = {one.name for one in self.program.signature.arguments}
-        arrays |= {name: weights.pop(name) for name in known & set(weights)}
+        arrays |= {name: weights.pop(name) for name in self._named & set(weights)}
         program = self.program
         if weights and self.module is None:  # of a function they are further arguments
             program = Program(_with(program.call, weights), program.signature, program.name)
@@ -123,8 +122,28 @@ class Side:
         return [found[name] for name in self.results]
 
     @cached_property
+    def _named(self) -> set[str]:
+        return {one.name for one in self.program.signature.arguments}
+
+    @cached_property
     def _arguments(self) -> tuple[Argument, ...]:
         return tuple(one for one in self.program.signature.arrays if one.name in self.made)
+
+    @cached_property
+    def _makers(self) -> list[tuple[str, Callable[[Arrays, Mapping[str, Any]], Tensor]]]:
+        """How each argument is made; what is handed on as it is, without a look at it."""
+        return [(one.name, self._maker(one)) for one in self._arguments]
+
+    @cached_property
+    def _lettered(self) -> list[tuple[str, int, str]]:
+        """Letters of this program's line: of which shared array, and which of its axes, each is."""
+        found = []
+        for one in self._arguments:
+            shared = self._shared_by(one)
+            if shared is not None:
+                own = _placed(letters_in(one.axes or ()), shared.letters)
+                found += [(shared.name, k, c) for k, c in enumerate(own) if c.isidentifier()]
+        return found
 
     def _weights(self) -> dict[str, Tensor]:
         """What stands for parameters of the module, or for arguments, now."""
@@ -136,14 +155,8 @@ class Side:
     def _sizes(self, given: Arrays) -> dict[str, Any]:
         """The lengths of the letters of this program's line, for these arrays."""
         found: dict[str, Any] = dict(self.lengths)
-        for one in self._arguments:
-            shared = self._shared_by(one)
-            if shared is None:
-                continue
-            own, theirs = letters_in(one.axes or ()), shared.letters
-            x = given[shared.name]
-            pairs = zip(_placed(own, theirs), x.shape, strict=True)
-            found |= {letter: size for letter, size in pairs if letter.isidentifier()}
+        for name, axis, letter in self._lettered:
+            found[letter] = given[name].shape[axis]
         return found
 
     def _shared_by(self, argument: Argument) -> Shared | None:
@@ -151,18 +164,25 @@ class Side:
         name = told if isinstance(told, str) else ""
         return next((one for one in self.shared if one.name == name), None)
 
-    def _array(self, argument: Argument, given: Arrays, sizes: Mapping[str, Any]) -> Tensor:
-        told = self.made[argument.name]
+    def _maker(self, argument: Argument) -> Callable[[Arrays, Mapping[str, Any]], Tensor]:
+        told, axes = self.made[argument.name], argument.axes or ()
         if isinstance(told, Expression):
-            return told.of(given)  # type: ignore[no-any-return]
+            return lambda given, _: told.of(given)
         if isinstance(told, tuple):
             parts, axis = told
-            first = next(one for one in self.shared if one.name == parts[0])
-            x = torch.cat([given[name] for name in parts], first.letters.index(axis))
-            return arranged(x, first.letters, argument.axes or (), sizes)
+            letters = next(one for one in self.shared if one.name == parts[0]).letters
+            place = letters.index(axis)
+            return lambda given, sizes: arranged(
+                torch.cat([given[name] for name in parts], place), letters, axes, sizes
+            )
         shared = next(one for one in self.shared if one.name == told)
-        x = arranged(given[told], shared.letters, argument.axes or (), sizes)
-        return as_kind(x, shared.kind, role(argument))
+        kind, name = role(argument), shared.name
+        plain = all(axis.split is not None and len(axis.split) == 1 for axis in axes)
+        if plain and letters_in(axes) == shared.letters and kind == shared.kind:
+            return lambda given, _: given[name]
+        return lambda given, sizes: as_kind(
+            arranged(given[name], shared.letters, axes, sizes), shared.kind, kind
+        )
 
 
 def _with(call: Callable[..., Any], weights: Mapping[str, Tensor]) -> Callable[..., Any]:
@@ -289,19 +309,14 @@ def _used(values: Any) -> Iterator[str]:
             yield from told.names
 
 
-def results_matched(first: Side, second: Side) -> Callable[[int, Tensor, Tensor], Tensor]:
-    """How a result of the second program is arranged as the one of the first."""
-    def arrange(k: int, here: Tensor, there: Tensor) -> Tensor:
-        own, theirs = (_axes_of(side, k) for side in (first, second))
-        one, other = letters_in(own), letters_in(theirs)
-        if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
-            return there
-        sizes = dict(second.lengths)
-        flat = there.reshape(_flat(theirs, sizes, there))
-        x = flat.permute(_order(other, one))
-        return x.reshape(here.shape)
-
-    return arrange
+def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
+    """A result of the second program in the axes of the first, where they have the same letters."""
+    own, theirs = (_axes_of(side, k) for side in (first, second))
+    one, other = letters_in(own), letters_in(theirs)
+    if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
+        return there
+    sizes = dict(second.lengths)
+    return arranged(there.reshape(_flat(theirs, sizes, there)), other, own, sizes)
 
 
 def _axes_of(side: Side, k: int) -> tuple[Axis, ...]:

@@ -33,9 +33,9 @@ class Formula:
 
     ``given`` has for each name the kind and the axes: ``"real B H n D"``, ``"position B n"``,
     ``"permutation n"``, ``"real"``, ``"shift"`` (one for all), ``"step"`` (a plain number),
-    ``"place B n"`` (a position of one axis), ``"truth B r n"`` and
-    ``"hidden B r n"`` (any truth values, True for what counts, or for what does not), ``"keep B n"``
-    and ``"padding B n"`` (truth values, True for what counts; of padding it comes first).
+    ``"place B n"`` (a position of one axis), ``"truth B r n"`` and ``"hidden B r n"`` (any truth
+    values, True for what counts, or for what does not), ``"keep B n"`` and ``"padding B n"`` (truth
+    values, True for what counts; of padding it comes first).
     Letters: A and B rows of a batch, H heads, G key heads, n, r and m tokens, c tokens that fill a
     cache, D features of a head, E features of a token, F those of all heads.
 

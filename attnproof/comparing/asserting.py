@@ -1,0 +1,70 @@
+"""Two programs compared from Python: in a notebook, or in one's own tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .records import EqualRecord, equal_record
+
+__all__ = ["NotEqual", "assert_equal", "check_equal"]
+
+
+class NotEqual(AssertionError):
+    """Two programs are two functions, or not known to be one; ``record`` says what was found."""
+
+    def __init__(self, text: str, record: EqualRecord) -> None:
+        super().__init__(text)
+        self.record = record
+
+
+def check_equal(
+    first: Any, second: Any, call: str = "", other: str = "", *, where: str = "",
+    weights: str = "", seed: int = 0, seconds: float = 20.0,
+) -> EqualRecord:  # fmt: skip
+    """Whether two programs are one function: the record of what was found.
+
+    ``second`` may be a specification, such as ``"attention:causal"``.  ``call`` says how both are
+    called in axis letters, ``other`` how the second is (:mod:`attnproof.programs.signature`);
+    ``where`` and ``weights`` what stands for its arguments and parameters.
+
+    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
+    the same arrays.
+
+    >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
+    >>> found.verdict
+    'proved'
+    """
+    from ..programs.equal.deciding import compare
+    from ..programs.equal.sides import Told
+
+    names = tuple(_name(one) for one in (first, second))
+    told = Told(first, names[0], call), Told(second, names[1], other or call)
+    found = compare(*told, where=where, weights=weights, seed=seed, seconds=seconds)
+    more = [f", call={call!r}"] * bool(call) + [f", other={other!r}"] * bool(other)
+    more += [f", where={where!r}"] * bool(where) + [f", weights={weights!r}"] * bool(weights)
+    again = f"attnproof.testing.check_equal({names[0]}, {names[1]}{''.join(more)}, seed={seed})"
+    return equal_record(found, (names[0], names[1]), again, seed)
+
+
+def assert_equal(
+    first: Any, second: Any, call: str = "", other: str = "", *, strict: bool = False, **more: Any
+) -> EqualRecord:  # fmt: skip
+    """Fail where two programs are not one function; ``strict``: also where that is not proved.
+
+    Raises :class:`NotEqual` with the page of what was found.
+
+    >>> record = assert_equal(lambda x: x * x, lambda x: x**2, "x: B n E -> B n E")
+    """
+    __tracebackhide__ = True
+    record = check_equal(first, second, call, other, **more)
+    if record.verdict in ("counterexample", "internal error") or (
+        strict and record.verdict != "proved"
+    ):
+        from .page import page
+
+        raise NotEqual("\n".join(line for line, _ in page(record)), record)
+    return record
+
+
+def _name(thing: Any) -> str:
+    return thing if isinstance(thing, str) else getattr(thing, "__name__", type(thing).__name__)
