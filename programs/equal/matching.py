@@ -73,9 +73,11 @@ class _Watching(TorchFunctionMode):
         if frame is None or isinstance(found, torch.Size | int | bool):
             return found
         name = getattr(func, "__name__", str(func))
+        if name == "__get__":  # of a property, such as .mT
+            name = getattr(getattr(func, "__self__", None), "__name__", name)
         file, line = frame.f_code.co_filename, frame.f_lineno
         text = " ".join(getline(file, line).split())
-        step = Step(name, f"{Path(file).name}:{line}",
+        step = Step(name.strip("_"), f"{Path(file).name}:{line}",
                     text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")  # fmt: skip
         with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
             self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
