@@ -41,7 +41,9 @@ from benchmarks.length_faults import faulty
 from benchmarks.program_changes import At, FalseProgram, changed
 from benchmarks.reference_programs import Reference
 
-__all__ = ["FAMILIES", "Judged", "broken_at", "judged", "outside", "proofs_alone"]
+__all__ = [
+    "FAMILIES", "Draws", "Judged", "broken_at", "judged", "loaded", "outside", "proofs_alone",
+]  # fmt: skip
 
 NEAR = 1e-5  # of the size of the numbers: rounding of float64 stays far below
 TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33)))
@@ -71,7 +73,7 @@ class Judged:
 # --- what torch says
 
 
-class _Draws:
+class Draws:
     """The inputs of a call, given as a point says."""
 
     def __init__(self, at: At) -> None:
@@ -122,7 +124,7 @@ def _cut(at: At) -> dict[str, int]:
 
 
 def _layer(code: Code, at: At) -> Said:
-    draw = _Draws(at)
+    draw = Draws(at)
     f, b, t, own = draw.given(code), at.rows, at.tokens, _lengths(at)
     x, order = draw(b, t, EMBED), torch.arange(t).roll(1)
     yield "permutation", (f(x[:, order]), f(x)[:, order]), own
@@ -131,7 +133,7 @@ def _layer(code: Code, at: At) -> Said:
 
 
 def _attention(code: Code, at: At) -> Said:
-    draw = _Draws(at)
+    draw = Draws(at)
     f, b, h, t, r = draw.given(code), at.rows, at.heads, at.tokens, at.queries or at.tokens
     own = _lengths(at, r)
     q = draw(b, h, r, WIDTH)
@@ -152,7 +154,7 @@ def _attention(code: Code, at: At) -> Said:
 
 
 def _rotary(code: Code, at: At) -> Said:
-    draw = _Draws(at)
+    draw = Draws(at)
     f, b, h, t, own = draw.given(code), at.rows, at.heads, at.tokens, _lengths(at)
     x, y = (draw(b, h, t, WIDTH, salt=salt) for salt in range(2))
     m, n = draw.places(b, t, 1), draw.places(b, t, 2)
@@ -246,7 +248,8 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 }  # fmt: skip
 
 
-def _module(text: str, folder: Path, name: str) -> ModuleType:
+def loaded(text: str, folder: Path, name: str) -> ModuleType:
+    """A program as a module of its own, from a file in this folder."""
     file = folder / f"{name}.py"
     file.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, file)
@@ -276,7 +279,7 @@ def judged(
     """What is said of each law that torch finds false (of ``most``); or why nothing was asked."""
     of = program.of
     try:
-        f = getattr(_module(program.text, folder, name), of.name)
+        f = getattr(loaded(program.text, folder, name), of.name)
         with one_thread():
             false = broken_at(f, of, (*TRIED, *program.at))
     except Exception as error:  # noqa: BLE001 (what a change means nothing by is no program)
@@ -285,7 +288,7 @@ def judged(
         return "not found false"
     declared = parse(of.declared) if of.declared else None
     try:
-        fresh = getattr(_module(program.text, folder, f"{name}_again"), of.name)
+        fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
         subject = adapted_as(fresh, of.call, kind=of.kind, declared=declared, name=of.name)
     except Exception as error:  # noqa: BLE001 (it may not be called so any more)
         return f"refused: {type(error).__name__}"

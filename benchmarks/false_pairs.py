@@ -1,0 +1,132 @@
+"""Pairs that are two functions, of which none may be proved one: a reference program, and a change.
+
+``python -m benchmarks.false_pairs [--count 200] [--seed 0] [--family lengths]``
+
+The families are those of :mod:`benchmarks.false_programs`.  That two programs differ is judged by
+torch alone, in float64, at lengths on both sides of each branch.  Then they are compared; a pair
+that comes out proved, exact or measured is printed, exit code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from time import process_time
+
+import torch
+from torch import Tensor
+
+from attnproof.programs.equal.deciding import compare
+from attnproof.programs.equal.sides import Told
+from benchmarks.false_programs import EMBED, FAMILIES, NEAR, TRIED, WIDTH, Draws, loaded
+from benchmarks.program_changes import At, FalseProgram, texts
+from benchmarks.reference_programs import Reference
+
+__all__ = ["Compared", "compared", "differs_at", "false_pairs"]
+
+SAME = ("proved", "exact", "measured")
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was said of a program and a change of it, which differ at these lengths."""
+
+    program: FalseProgram
+    at: At
+    verdict: str
+    why: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether two functions were taken for one."""
+        return self.verdict in SAME
+
+    def __str__(self) -> str:
+        told = f"{self.program.of.name}, {self.program.change}: {self.verdict}, {self.why}"
+        return f"{told}; they differ at {self.at}"
+
+
+def _given(of: Reference, at: At) -> list[Tensor]:
+    draw, b, t, h = Draws(at), at.rows, at.tokens, at.heads
+    if of.kind == "layer":
+        return [draw(b, t, EMBED)]
+    if of.kind == "rotary":
+        return [draw(b, h, t, WIDTH), draw.places(b, t, 1)]
+    q = draw(b, h, at.queries or t, WIDTH)
+    return [q, q, q] if at.how == "one" else [q, *(draw(b, h, t, WIDTH, salt=s) for s in (1, 2))]
+
+
+def differs_at(
+    one: Callable[..., Tensor], other: Callable[..., Tensor], of: Reference, points: tuple[At, ...]
+) -> At | None:
+    """The first point at which torch finds two programs to differ.  Raises what they raise."""
+    for at in points:
+        given = _given(of, at)
+        results = []
+        for f in (one, other):
+            with torch.set_grad_enabled(at.how == "gradients"):
+                results.append(Draws(at).given(f)(*given))
+        here, there = results
+        size = max(1.0, float(there.abs().nan_to_num().max()))
+        if here.shape != there.shape or not torch.allclose(here, there, NEAR, NEAR * size,
+                                                           equal_nan=True):  # fmt: skip
+            return at
+    return None
+
+
+def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
+    """What is said of a program and its change; or why nothing was asked."""
+    of = program.of
+    if of.kind == "bias":
+        return "no arrays go in"
+    first = getattr(loaded(texts()[of.name], folder, f"{name}_plain"), of.name)
+    try:
+        changed = getattr(loaded(program.text, folder, name), of.name)
+        at = differs_at(first, changed, of, (*TRIED, *program.at))
+    except Exception as error:  # noqa: BLE001 (what a change means nothing by is no program)
+        return f"no program: {type(error).__name__}"
+    if at is None:
+        return "not found to differ"
+    fresh = getattr(loaded(program.text, folder, f"{name}_again"), of.name)
+    try:
+        found = compare(Told(first, "plain", of.call), Told(fresh, "changed", of.call), seconds=6.0)
+    except Exception as error:  # noqa: BLE001 (it may not be called so any more)
+        return f"refused: {type(error).__name__}"
+    return Compared(program, at, found.verdict, found.why)
+
+
+def false_pairs(family: str, seed: int, folder: Path) -> Iterator[Compared | str]:
+    """Pairs without an end, each judged."""
+    for k, program in enumerate(FAMILIES[family](seed)):
+        yield compared(program, folder, f"pair_{family}_{seed}_{k}")
+
+
+def main() -> int:
+    """Print how many pairs differ, and those that were taken for one function."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.false_pairs", description=__doc__)
+    parser.add_argument("--count", type=int, default=200, help="how many pairs that differ")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=FAMILIES, default="changes")
+    asked = parser.parse_args()
+    begun, counts, wrong = process_time(), Counter[str](), 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = false_pairs(asked.family, asked.seed, Path(folder))
+        differing = (one for one in found if isinstance(one, Compared))
+        for k, one in enumerate(islice(differing, asked.count), 1):
+            counts[one.verdict] += 1
+            if one.is_wrong:
+                wrong += 1
+                print(one, flush=True)
+            if k % 20 == 0:
+                print(f"{k} pairs, {(process_time() - begun) / k:.2f} s of the processor each: "
+                      f"{dict(counts)}", flush=True)  # fmt: skip
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
