@@ -38,9 +38,10 @@ ALLOWED = {
 # Parts of programs, and the parts that they may not import: what they share stands beside them.
 METHODS = ("prove", "exact", "measure")
 APART = {
-    **{one: {other for other in METHODS if other != one} for one in METHODS},
-    "identify": set(METHODS),
-    "": {*METHODS, "identify"},
+    **{one: {"equal", *METHODS} - {one} for one in METHODS},
+    "identify": {"equal", *METHODS},
+    "": {"equal", *METHODS, "identify"},
+    "equal": {"identify"},  # it asks all methods
 }
 
 
@@ -139,6 +140,8 @@ def test_methods_do_not_know_each_other(root: Path) -> None:
         ("from ..exact import exact", "attnproof.programs.prove.gate", True),
         ("def f():\n    from ..prove import prove", "attnproof.programs.measure.base", True),
         ("from .measure.base import Probe", "attnproof.programs.asked", True),
+        ("from ..equal.pair import two", "attnproof.programs.prove.gate", True),
+        ("from ..prove import prove", "attnproof.programs.equal.deciding", False),
         ("from .identify import identify", "attnproof.programs.asked", True),
         ("from ..identify.applicability import no_formula", "attnproof.programs.exact.laws", False),
         ("from ..draw import Draw", "attnproof.programs.identify.applicability", False),
