@@ -13,7 +13,6 @@ import hashlib
 import importlib
 import inspect
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -83,7 +82,7 @@ def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
     start = process_time()
     try:
         found = compare(Told(thing, name), Told(text, text))
-        verdict, line = found.verdict, line_of(found)
+        verdict, line = str(found.verdict), line_of(found)
     except Exception as error:  # noqa: BLE001 (a program may not be called as the other is)
         verdict, line = "not comparable", " ".join(str(error).split())[:200]
     return {"name": name, "against": text, "verdict": verdict, "line": line,
@@ -149,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

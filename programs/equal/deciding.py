@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any, Literal
 
 from attnproof.verdict_line import Condition
 
@@ -25,23 +26,25 @@ from .matching import Parted, parted
 from .measure import Looked, at_hidden_rows, look
 from .pair import Told, Two, two, worst
 
-__all__ = ["Verdict", "compare"]
+__all__ = ["SameVerdict", "Verdict", "compare"]
 
-VERDICTS = ("counterexample", "proved", "exact", "measured", "undecided", "internal error")
+SameVerdict = Literal[
+    "proved", "exact", "measured", "undecided", "counterexample", "internal error"
+]
 SECONDS = 20.0
 FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found: one of :data:`VERDICTS`, why, and under which conditions.
+    """What was found, why, and under which conditions.
 
     ``seen``: the counterexample.  ``parted``: the first two steps of the programs that could not be
     shown to be the same.  ``remarks``: what was seen beside the question.
     """
 
     two: Two
-    verdict: str
+    verdict: SameVerdict
     why: str
     assuming: tuple[Condition, ...] = ()
     seen: Seen | None = None
@@ -122,7 +125,7 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     how.begin("proof")
     subject = both.subject()
     tried, made = _proof(both, subject, how)
-    more = {"looked": looked, "operations": tried.operations}
+    more: dict[str, Any] = {"looked": looked, "operations": tried.operations}
     if made is not None and made.verdict == "internal error":
         return Verdict(both, "internal error", made.why, traceback=made.traceback, **more)
     if made is not None and made.verdict == "broken":

@@ -191,10 +191,10 @@ def _at(
     wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
     if wrong:
         if len(wrong) == 1 and not found.raises and dtype is torch.float32:
-            (side, error), = wrong.items()
-            told = ", ".join(f"{c} = {n}" for c, n in at.items())
-            found.raises = (f"the {side} alone raises at {told}: {type(error).__name__}: "
-                            f"{' '.join(str(error).split())[:160]}")  # fmt: skip
+            (side, raised), = wrong.items()
+            where = ", ".join(f"{c} = {n}" for c, n in at.items())
+            found.raises = (f"the {side} alone raises at {where}: {type(raised).__name__}: "
+                            f"{' '.join(str(raised).split())[:160]}")  # fmt: skip
         return
     found.tried += 1
     for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):

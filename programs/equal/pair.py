@@ -108,7 +108,7 @@ class Two:
 def _formula(k: int, given: Mapping[str, str]) -> Formula:
     def sides(calls: Any, **values: Any) -> tuple[Any, Any]:
         return tuple(getattr(calls, f"{side}_{k}")(*values.values())
-                     for side in ("first", "second"))  # type: ignore[return-value]
+                     for side in ("first", "second"))
 
     return Formula(LAW, "pair", f"first_{k}", given, sides, (("the first", "the second"),),
                    others=(f"second_{k}",))  # fmt: skip
@@ -180,7 +180,7 @@ def _read(told: Told) -> _Read:
     known: dict[str, int] = {}
     subject: Subject | None = None
     thing = told.thing.call if isinstance(told.thing, Program) else told.thing
-    settings = {"settings": dict(told.settings)} if told.settings else {}
+    settings: dict[str, Any] = {"settings": dict(told.settings)} if told.settings else {}
     try:
         subject = adapted_as(thing, call, name=told.name, **settings)
     except Exception:  # it may be of no kind that is known, and be called all the same

@@ -324,7 +324,7 @@ def _groups(one: Specified, module: nn.Module | None) -> int:
         return one.kv or one.heads
     own = dict(module.named_parameters())
     rows, keys = (known[name].of(own).shape[0] for name in ("wq", "wk"))
-    found = keys * one.heads // rows
+    found = int(keys * one.heads // rows)
     if one.kv not in (None, found) or rows % one.heads:
         raise WrongSpecification(
             f"wanted heads and kv that fit the weights, got heads={one.heads},kv={one.kv}; queries "

@@ -155,8 +155,8 @@ class _Reading:
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
         apart = named_apart(graphs)
-        for graph in apart if isinstance(subject, Pair) else ():
-            graph.program.notes.recognises = graph.folded.notes.recognises = True
+        for one in apart if isinstance(subject, Pair) else ():
+            one.program.notes.recognises = one.folded.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)
         self.reasons += self.proofs.disagreements()
 

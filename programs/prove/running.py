@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import process_time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from .calls import CodeRaised
 from .compared import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
-__all__ = ["Run", "away", "gives_none", "seen_of", "shrunk", "witness_of"]
+__all__ = ["Run", "Sides", "away", "gives_none", "seen_of", "shrunk", "witness_of"]
 
 SMALL = (2, 3)
 TRIES = 200
@@ -202,7 +202,17 @@ def gives_none(
     return False
 
 
-def shrunk(run: Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
+class Sides(Protocol):
+    """What a witness is made small with: both sides of an equation, and how far they are apart."""
+
+    def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
+        """Both, for these values."""
+
+    def gap(self, values: Mapping[str, Tensor]) -> tuple[float, float, tuple[int, ...]] | None:
+        """The largest difference, what rounding allows there, and its place."""
+
+
+def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
     """The same with as many zeros as keep the law broken, whole blocks of them first."""
     tries, begun = 0, process_time()
     for name in [n for n, v in values.items() if v.is_floating_point() and v.ndim]:
@@ -225,7 +235,7 @@ def shrunk(run: Run, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return values
 
 
-def seen_of(run: Run, values: dict[str, Tensor]) -> Seen:
+def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
     """The witness that these values are: where the sides are furthest apart."""
     told, both = run.gap(values), run.sides(values)
     assert told is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -36,7 +38,7 @@ def scaled_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1], -1) @ v
 
 
-def equal(first: object, second: object, line: str = QKV, other: str = "", **more: str) -> Verdict:
+def equal(first: object, second: object, line: str = QKV, other: str = "", **more: Any) -> Verdict:
     """What is found of two functions."""
     return compare(Told(first, "first", line), Told(second, "second", other or line), **more)
 

@@ -214,9 +214,9 @@ def recognised(value: float) -> tuple[str, Array] | None:
     size = abs(value)
     sign = "-" if value < 0 else ""
     for text, near, made in _numbers():
-        for top, bottom in ((1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (4, 1), (1, 4), (10, 1)):
-            if size == near * top / bottom:
-                factor = Fraction(top, bottom)
+        for over, under in ((1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (4, 1), (1, 4), (10, 1)):
+            if size == near * over / under:
+                factor = Fraction(over, under)
                 told = text if factor == 1 else f"{factor}·{text}"
                 found = made * factor
                 return f"{sign}{told}", found if value > 0 else -found
@@ -224,9 +224,9 @@ def recognised(value: float) -> tuple[str, Array] | None:
     if 0 < square < MOST_ROOT and (
         math.sqrt(square) == size or 1 / math.sqrt(1 / square) == size
     ):
-        over, under = (as_array(1) if n == 1 else xp.sqrt(as_array(n))
-                       for n in (square.numerator, square.denominator))  # fmt: skip
-        root = over / under
+        tops, bottoms = (as_array(1) if n == 1 else xp.sqrt(as_array(n))
+                         for n in (square.numerator, square.denominator))  # fmt: skip
+        root = tops / bottoms
         top = f"√{square.numerator}" if square.numerator > 1 else "1"
         text = top if square.denominator == 1 else f"{top}/√{square.denominator}"
         return f"{sign}{text}", root if value > 0 else -root
