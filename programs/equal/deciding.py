@@ -20,6 +20,7 @@ from ..exact import exact
 from ..finding import UNLIKE, Finding, Seen
 from ..prove import prove
 from ..prove.proving import Traced
+from ..settings import given_back
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
@@ -84,7 +85,7 @@ def compare(
     """
     start = perf_counter()
     both = two(first, second, where, weights)
-    with one_thread():
+    with one_thread(), given_back():
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))

@@ -104,7 +104,7 @@ def _tensors(values: Sequence[Any]) -> list[Tensor]:
 def _sorted(x: Tensor) -> Tensor:
     whole = torch.view_as_real(x) if x.is_complex() else x
     numbers = whole.detach().double().nan_to_num(nan=0.5, neginf=-1e30, posinf=1e30).flatten()
-    found: Tensor = torch.unique(numbers)  # type: ignore[no-untyped-call]
+    found: Tensor = torch.unique(numbers)
     return found
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
+from ..prove.source_numbers import numbers_in
 from ..response import Unsteady, allowance
 from .inputs import drawn
 from .pair import Two
@@ -28,8 +29,7 @@ __all__ = ["Looked", "lengths_tried", "look"]
 
 FORMATS = (torch.float64, torch.float32)
 LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
-SEEDS = 2
-SCALES = (1.0, 8.0)
+NAMED, LONGEST = 24, 600  # lengths of the source that are tried
 TOKENS = "nrm"
 
 
@@ -146,8 +146,18 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
     if {"H", "G"} <= set(letters):
         found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
     found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
+    for n in _named(both):
+        found.append({**dict.fromkeys(base, 2), **{c: base[c] for c in even},
+                      **dict.fromkeys(tokens, n)})  # fmt: skip
     unique = {tuple(sorted(one.items())): one for one in found}
     return sorted(unique.values(), key=lambda one: math.prod(one.values()))
+
+
+def _named(both: Two) -> list[int]:
+    """Lengths that the source of either program names, and their neighbours."""
+    roots = [side.program.call for side in (both.first, both.second)]
+    named = dict.fromkeys(n + k for n in numbers_in(roots) for k in (-1, 0, 1))
+    return [n for n in named if 3 < n <= LONGEST][:NAMED]
 
 
 def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
