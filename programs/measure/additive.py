@@ -19,8 +19,8 @@ from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
 
-TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
-            "with each row, which rows do not tell from slower ones")  # fmt: skip
+TOO_FAST = ("what it is off is what float32 leaves of angles that change by more than half a turn "
+            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
 ENTRIES = 1 << 21  # of a table that is read at once
 
 
@@ -226,7 +226,7 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
-def _fast(table: Tensor) -> bool:
+def fast(table: Tensor) -> bool:
     """Whether some entry goes further from row to row than a wave of a radian a row does.
 
     That is 2 sin(1/2) of its size, less than one: the ladders in use turn no faster.
@@ -260,7 +260,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
         for one in errors
     )
     off = float(left.norm())
-    if allowed < off <= loose and _fast(table):
+    if allowed < off <= loose and fast(table):
         return undecided(TOO_FAST, off, allowed)
     if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())
