@@ -275,12 +275,15 @@ def _methods(code: Code) -> Iterator[str]:
     yield ""
 
 
-def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code: Code,
+def _first(groups: Iterable[list[str]], tried: Callable[[Code, str], Fit[Kind]], code: Code,
            failed: list[str]) -> Kind | None:  # fmt: skip
-    """The best line of the first group of which one fits.  Raises ``Ambiguous``."""
+    """The best line of the first group of which one fits.  Raises ``Ambiguous``.
+
+    Each is tried on code of its own: what a wrong call leaves behind is no part of the right one.
+    """
     for group in groups:
         why: dict[str, str] = {}
-        found = fitting(group, tried, code, why)
+        found = fitting(group, lambda line: tried(code.again(), line), code, why)
         failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
             chosen = best(found, code.name)
@@ -297,7 +300,7 @@ def fit_bias(code: Code) -> Bias:
         clauses = f"; method {method}" * bool(method) + built
         try:
             one = said(code, parse(f"-> 1{clauses}"))
-            tried = partial(_biased, one, clauses)
+            tried = partial(_biased, clauses)
             found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
         except Ambiguous:
             raise
@@ -311,7 +314,7 @@ def fit_bias(code: Code) -> Bias:
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
 
 
-def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
+def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
     """The line as a bias; in a window it may be the index into a table."""
     numbers = _value(code, line)
     whole = not numbers.is_floating_point()
@@ -366,7 +369,7 @@ def _placed(code: Code, line: str) -> str:
 def fit_mask(code: Code) -> Mask:
     """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
     failed: list[str] = []
-    found = _first(_lines(code, _MASK, "1", failed), partial(_masked, code), code, failed)
+    found = _first(_lines(code, _MASK, "1", failed), _masked, code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
@@ -414,7 +417,7 @@ def fit_additive(code: Code) -> Additive:
     groups = [[one for one in lines if not any(kind in one for kind in kinds)]]
     groups += [[one for one in lines if kind in one] for kind in kinds]
     try:
-        found = _first(groups, partial(_adding, code), code, failed)
+        found = _first(groups, _adding, code, failed)
     except Ambiguous as error:
         if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
             raise DoesNotFit(f"several tables come back of one call: {error}") from None

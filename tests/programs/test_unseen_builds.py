@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as, kind_of
 
 
@@ -116,3 +117,31 @@ def sines_of_places(places: Tensor, width: int) -> Tensor:
 def test_coordinates_of_a_table_are_given_on_an_axis_that_is_a_number() -> None:
     made = adapted_as(sines_of_places, "places: n B 2 coordinates, width = E -> n B E")
     assert made.kind == "additive"
+
+
+class KeptInTheLastFormat(nn.Module):
+    """A table that is kept in the format of the last call; ``whole``: in whole numbers always."""
+
+    whole = False
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        angles = torch.arange(500.0)[:, None] * 10000.0 ** -(torch.arange(0, d_model, 2) / d_model)
+        self.pe = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.pe = self.pe.to(torch.int64 if self.whole else x.dtype)
+        return x + self.pe[: x.shape[1]].to(x.dtype)
+
+
+class InWholeNumbers(KeptInTheLastFormat):
+    whole = True
+
+
+def test_what_a_wrong_call_leaves_behind_is_no_part_of_the_right_one() -> None:
+    def seen(code: type[nn.Module]) -> set[str]:
+        made = adapted_as(code, kind="additive")
+        return {one.verdict for one in examine(made, laws=("sees-positions",))}
+
+    assert seen(KeptInTheLastFormat) == {"holds"}  # of ids it was a table of whole numbers
+    assert seen(InWholeNumbers) == {"broken"}
