@@ -279,6 +279,8 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     if own and not annotation.__module__.startswith("torch.") and annotation is not cls:
         inner = dataclasses.replace(options, settings={})
         return tried(annotation, settings_for(annotation, inner, beside(annotation)), inner)[0]
+    if annotation is torch.nn.Module:
+        return Passing()
     if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
@@ -300,6 +302,14 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     if annotation is str:
         raise _unknown(cls, one.name)
     return None
+
+
+class Passing(torch.nn.Module):
+    """A module where any would do: it gives what it is given, in memory of its own."""
+
+    def forward(self, x: Any, *_: Any, **__: Any) -> Any:
+        """A copy of the first of what it is given."""
+        return x.clone() if isinstance(x, torch.Tensor) else x
 
 
 def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -392,8 +402,11 @@ def _as_annotated(value: Any, one: Parameter) -> Any:
 
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
     if isinstance(one.annotation, str):
-        plain = one.annotation.strip("'\" ").split("|")[0].strip()
-        return space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
+        plain, *parts = one.annotation.strip("'\" ").split("|")[0].strip().split(".")
+        found = space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
+        for part in parts:  # as nn.Module
+            found = getattr(found, part, None)
+        return found
     return one.annotation
 
 

@@ -182,9 +182,10 @@ def _tokens_lines(
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required]
     three = roles == [*THREE] or len(needed) == 3
-    second = known[1] if len(known) > 1 and known[1].required else None
-    two = second is not None and (
-        second.role in ("key", "value", "tokens") or bool(CONTEXTS.fullmatch(second.name))
+    second = known[1] if len(known) > 1 else None
+    two = second is not None and (second.required or second.default is None) and (
+        second.role in ("key", "value", "tokens")
+        or (second.required and bool(CONTEXTS.fullmatch(second.name)))
     )
     orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):

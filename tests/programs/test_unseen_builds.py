@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as, kind_of
 
@@ -145,3 +146,48 @@ def test_what_a_wrong_call_leaves_behind_is_no_part_of_the_right_one() -> None:
 
     assert seen(KeptInTheLastFormat) == {"holds"}  # of ids it was a table of whole numbers
     assert seen(InWholeNumbers) == {"broken"}
+
+
+class ReadsAnother(nn.Module):
+    """Attention with projections that are handed to it; ``changes``: what it is given is changed."""
+
+    changes = False
+
+    def __init__(self, embed_dim: int, q_proj: nn.Module, k_proj: nn.Module) -> None:
+        super().__init__()
+        self.q_proj, self.k_proj, self.width = q_proj, k_proj, embed_dim
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        if y is None:
+            raise ValueError("wanted y")
+        q, k = self.q_proj(x), self.k_proj(y)
+        q.mul_(self.width**-0.5)
+        if self.changes:
+            x += 1
+        return (q @ k.mT).softmax(-1) @ k
+
+
+class ChangesItsInput(ReadsAnother):
+    changes = True
+
+
+class CrossAttentionLayer(ReadsAnother):
+    """Without what it attends to it does nothing."""
+
+    def forward(self, x: Tensor, encoder_input: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        return x if encoder_input is None else x + super().forward(x, encoder_input)
+
+
+def test_modules_that_it_is_handed_keep_what_they_are_given() -> None:
+    for code, verdict in ((ReadsAnother, "holds"), (ChangesItsInput, "broken")):
+        made = adapted_as(code)
+        assert made.line == "x: B n E, y: B n E -> B n E"
+        assert [one.verdict for one in examine(made, laws=("inputs-stay",))] == [verdict]
+
+
+def test_a_layer_that_does_nothing_alone_is_given_what_it_attends_to() -> None:
+    made = adapted_as(CrossAttentionLayer)
+    assert made.line == "x: B r E tokens, encoder_input: B n E tokens -> B r E"
+    assert "the context alone" in identify(made).sentence
+    alone = adapted_as(CrossAttentionLayer, "x: B n E -> B n E", kind="attention")
+    assert "each token by itself" in identify(alone).sentence
