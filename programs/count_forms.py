@@ -24,7 +24,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
-from .names import Parameter, order_in, parameters
+from .names import Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
@@ -65,6 +65,7 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
+WIDTHS = re.compile(r"(dim|size|features|channels|units)$")
 SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
 Kind = TypeVar("Kind")
 
@@ -317,6 +318,8 @@ def fit_bias(code: Code) -> Bias:
 def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
     """The line as a bias; in a window it may be the index into a table."""
     numbers = _value(code, line)
+    if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
+        raise DoesNotFit(f"called as {line}, it gives features of each offset, and no heads")
     whole = not numbers.is_floating_point()
     if whole and "(h w)" not in line:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
@@ -336,6 +339,14 @@ def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
         else torch.zeros(())
     )  # fmt: skip
     return Fit(str(given), subject, seen, ())
+
+
+def _is_width(code: Code, size: int) -> bool:
+    """Whether code was built with so many features, and not with so many heads."""
+    names = [name.lower() for name, built in code.built.items() if built == size]
+    return any(role_of(one) in ("embed", "width") or WIDTHS.search(one) for one in names) and not (
+        any("head" in one for one in names)
+    )
 
 
 def _decays(square: Tensor) -> bool:
