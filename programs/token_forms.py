@@ -269,7 +269,7 @@ def _on_tokens(
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
-    arrays, lengths = on.given(x)
+    arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
     require_meaning(on.program.run, arrays, on.line, lengths, "B")
     return whole
 
