@@ -80,8 +80,8 @@ def _drawn(module: nn.Module) -> nn.Module:
     with torch.no_grad():
         for one in module.parameters():
             plain = type(one) is nn.Parameter and one.is_floating_point() and not one.is_meta
-            whole = one.dim() > 1 or one.numel() == 1  # a table, or a gate of all that it makes
-            zero = plain and whole and one.requires_grad and not bool(one.any())
+            whole = plain and (one.dim() > 1 or one.numel() == 1)  # a table, or a gate of all
+            zero = whole and one.requires_grad and not bool(one.any())
             if zero or (plain and bool(one.isnan().any())):
                 one.copy_(SPREAD * torch.randn(one.shape, generator=generator))
     return module

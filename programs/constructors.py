@@ -275,12 +275,9 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     annotation = _annotated(one, space)
     if one.name in CONFIGS or dataclasses.is_dataclass(annotation) or _part(options, one.name):
         return _config(annotation, cls, one.name, options, space)
-    own = inspect.isclass(annotation) and issubclass(annotation, torch.nn.Module)
-    if own and not annotation.__module__.startswith("torch.") and annotation is not cls:
-        inner = dataclasses.replace(options, settings={})
-        return tried(annotation, settings_for(annotation, inner, beside(annotation)), inner)[0]
-    if annotation is torch.nn.Module:
-        return Passing()
+    inner = _inner(annotation, options) if annotation is not cls else None
+    if inner is not None:
+        return inner
     if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
@@ -302,6 +299,18 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     if annotation is str:
         raise _unknown(cls, one.name)
     return None
+
+
+def _inner(cls: Any, options: Options) -> torch.nn.Module | None:
+    """A module of which another is made, built as it would be by itself; torch's own are not."""
+    if cls is torch.nn.Module:
+        return Passing()
+    own = inspect.isclass(cls) and issubclass(cls, torch.nn.Module)
+    if not own or cls.__module__.startswith("torch."):
+        return None
+    inner = dataclasses.replace(options, settings={})
+    made: torch.nn.Module = tried(cls, settings_for(cls, inner, beside(cls)), inner)[0]
+    return made
 
 
 class Passing(torch.nn.Module):

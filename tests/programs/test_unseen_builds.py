@@ -149,7 +149,7 @@ def test_what_a_wrong_call_leaves_behind_is_no_part_of_the_right_one() -> None:
 
 
 class ReadsAnother(nn.Module):
-    """Attention with projections that are handed to it; ``changes``: what it is given is changed."""
+    """Attention with projections that are handed to it; ``changes``: what it is given."""
 
     changes = False
 

@@ -268,7 +268,8 @@ class GatedAttention(nn.Module):
 def test_a_gate_that_is_shut_is_opened() -> None:
     made = adapted_as(GatedAttention)
     module: Any = made.module
-    assert bool(module.gamma) and not bool(module.bias.any())
+    assert bool(module.gamma)
+    assert not bool(module.bias.any())
     assert "no mask" in identify(made).sentence
 
 
