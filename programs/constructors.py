@@ -50,7 +50,7 @@ WORDS: dict[str, Any] = {
     r"(shift|padding|pad)(_(size|idx|index))?|pad_token_id": 0,
     r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)|side|input_resolution":
         SIDE,
-    r"(\w+_)?(dim|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
+    r"(\w+_)?(dim|dimension|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
     r"(segment|bucket|chunk|local_window)_(len|length|size)": 4,
     r"(\w+_)?shape": (SIDE, SIDE),
     r"(qk_|attn_|softmax_|logit_)?scale|(init_)?temp|tau": 1.0,

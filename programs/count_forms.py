@@ -65,7 +65,7 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
-WIDTHS = re.compile(r"(dim|size|features|channels|units)$")
+WIDTHS = re.compile(r"(dim|dimension|size|features|channels|units)$")
 SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
 Kind = TypeVar("Kind")
 

@@ -120,6 +120,21 @@ def test_coordinates_of_a_table_are_given_on_an_axis_that_is_a_number() -> None:
     assert made.kind == "additive"
 
 
+class PositionEmbedding(nn.Module):
+    """A learned table, the width of which has the name of no other library."""
+
+    def __init__(self, max_sequence_length: int, embedding_dimension: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(max_sequence_length, embedding_dimension))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.rows[: x.shape[1]]
+
+
+def test_a_dimension_is_a_width() -> None:
+    assert getattr(adapted_as(PositionEmbedding), "width", 0) == 16
+
+
 class KeptInTheLastFormat(nn.Module):
     """A table that is kept in the format of the last call; ``whole``: in whole numbers always."""
 
@@ -164,7 +179,8 @@ class ReadsAnother(nn.Module):
         q.mul_(self.width**-0.5)
         if self.changes:
             x += 1
-        return (q @ k.mT).softmax(-1) @ k
+        mixed: Tensor = (q @ k.mT).softmax(-1) @ k
+        return mixed
 
 
 class ChangesItsInput(ReadsAnother):
@@ -174,7 +190,7 @@ class ChangesItsInput(ReadsAnother):
 class CrossAttentionLayer(ReadsAnother):
     """Without what it attends to it does nothing."""
 
-    def forward(self, x: Tensor, encoder_input: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, encoder_input: Tensor | None = None) -> Tensor:
         return x if encoder_input is None else x + super().forward(x, encoder_input)
 
 
