@@ -14,6 +14,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..grids import along_each_axis
 from ..identify import scalings
+from ..identify.applicability import of_its_length
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
@@ -242,6 +243,8 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
     that; with more rows than channels a matrix cannot fit what is no shift.
     """
+    if why := of_its_length(subject, draw):
+        return not_asked(why)
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)
     if len(table) < wanted:

@@ -252,3 +252,19 @@ def test_angles_of_many_turns_are_rounded_more_than_rows_show() -> None:
     assert "half a turn" in seen["products-of-offset"].why
     broken = examine(of_times(0.1), (Draw(),), ("products-of-offset",))
     assert [one.verdict for one in broken] == ["broken"]
+
+
+def test_rows_that_are_others_in_a_longer_table_are_of_no_position() -> None:
+    def normalized(count: int) -> Tensor:
+        table = sinusoids(count, ladder())
+        return (table - table.mean()) / table.std()
+
+    def shifted(count: int) -> Tensor:
+        table = sinusoids(count, ladder())
+        return table + torch.arange(count)[:, None] ** 2 / 100
+
+    laws = ("linear-shift", "products-of-offset")
+    found = examine(code(normalized, declared=None), (Draw(),), laws)
+    assert {one.verdict for one in found} == {"not asked"}
+    assert verdict("products-of-offset", code(shifted, declared=None)).verdict == "broken"
+    assert verdict("products-of-offset", code(normalized)).verdict == "broken"  # as is declared
