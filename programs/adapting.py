@@ -212,7 +212,7 @@ def _first(
         if one not in forms:
             continue
         try:
-            subject = forms[one](code)
+            subject = forms[one](code.again())  # that nothing was tried on
         except CodeFault:
             raise
         except DoesNotFit as error:

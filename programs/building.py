@@ -71,7 +71,7 @@ def _marked() -> Iterator[None]:
 
 
 def _drawn(module: nn.Module) -> nn.Module:
-    """The module with random numbers where weights are not written, or a table of them is zero.
+    """The module with random numbers where weights are not written, or a table, or a gate, is zero.
 
     As it is built such a layer adds nothing, or passes nothing on, and no law would say anything
     of it; training moves them.  A table in which some rows alone are zero, as of padding, is kept.
@@ -80,7 +80,8 @@ def _drawn(module: nn.Module) -> nn.Module:
     with torch.no_grad():
         for one in module.parameters():
             plain = type(one) is nn.Parameter and one.is_floating_point() and not one.is_meta
-            zero = plain and one.dim() > 1 and one.requires_grad and not bool(one.any())
+            whole = plain and (one.dim() > 1 or one.numel() == 1)  # a table, or a gate of all
+            zero = whole and one.requires_grad and not bool(one.any())
             if zero or (plain and bool(one.isnan().any())):
                 one.copy_(SPREAD * torch.randn(one.shape, generator=generator))
     return module

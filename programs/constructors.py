@@ -50,7 +50,7 @@ WORDS: dict[str, Any] = {
     r"(shift|padding|pad)(_(size|idx|index))?|pad_token_id": 0,
     r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)|side|input_resolution":
         SIDE,
-    r"(\w+_)?(dim|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
+    r"(\w+_)?(dim|dimension|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
     r"(segment|bucket|chunk|local_window)_(len|length|size)": 4,
     r"(\w+_)?shape": (SIDE, SIDE),
     r"(qk_|attn_|softmax_|logit_)?scale|(init_)?temp|tau": 1.0,
@@ -275,10 +275,9 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     annotation = _annotated(one, space)
     if one.name in CONFIGS or dataclasses.is_dataclass(annotation) or _part(options, one.name):
         return _config(annotation, cls, one.name, options, space)
-    own = inspect.isclass(annotation) and issubclass(annotation, torch.nn.Module)
-    if own and not annotation.__module__.startswith("torch.") and annotation is not cls:
-        inner = dataclasses.replace(options, settings={})
-        return tried(annotation, settings_for(annotation, inner, beside(annotation)), inner)[0]
+    inner = _inner(annotation, options) if annotation is not cls else None
+    if inner is not None:
+        return inner
     if one.role not in SIZES and (annotation is bool or one.name.endswith("bias")):
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
@@ -300,6 +299,26 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
     if annotation is str:
         raise _unknown(cls, one.name)
     return None
+
+
+def _inner(cls: Any, options: Options) -> torch.nn.Module | None:
+    """A module of which another is made, built as it would be by itself; torch's own are not."""
+    if cls is torch.nn.Module:
+        return Passing()
+    own = inspect.isclass(cls) and issubclass(cls, torch.nn.Module)
+    if not own or cls.__module__.startswith("torch."):
+        return None
+    inner = dataclasses.replace(options, settings={})
+    made: torch.nn.Module = tried(cls, settings_for(cls, inner, beside(cls)), inner)[0]
+    return made
+
+
+class Passing(torch.nn.Module):
+    """A module where any would do: it gives what it is given, in memory of its own."""
+
+    def forward(self, x: Any, *_: Any, **__: Any) -> Any:
+        """A copy of the first of what it is given."""
+        return x.clone() if isinstance(x, torch.Tensor) else x
 
 
 def _choices(one: Parameter, cls: Any, space: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -392,8 +411,11 @@ def _as_annotated(value: Any, one: Parameter) -> Any:
 
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
     if isinstance(one.annotation, str):
-        plain = one.annotation.strip("'\" ").split("|")[0].strip()
-        return space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
+        plain, *parts = one.annotation.strip("'\" ").split("|")[0].strip().split(".")
+        found = space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
+        for part in parts:  # as nn.Module
+            found = getattr(found, part, None)
+        return found
     return one.annotation
 
 

@@ -24,7 +24,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
-from .names import Parameter, order_in, parameters
+from .names import Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
@@ -65,6 +65,7 @@ IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
 DOCUMENTS = re.compile(r"(\w+_)?(sample|segment|seg|doc|document|sequence|seq|block|group)_?ids?")
 TIMES = re.compile(r"(time|pos|position)_ids?")
 SPANS = re.compile(r"(chunk|window|block|look|left|right|future)(_\w+)?")  # counted in tokens
+WIDTHS = re.compile(r"(dim|dimension|size|features|channels|units)$")
 SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weights)")
 Kind = TypeVar("Kind")
 
@@ -275,12 +276,15 @@ def _methods(code: Code) -> Iterator[str]:
     yield ""
 
 
-def _first(groups: Iterable[list[str]], tried: Callable[[str], Fit[Kind]], code: Code,
+def _first(groups: Iterable[list[str]], tried: Callable[[Code, str], Fit[Kind]], code: Code,
            failed: list[str]) -> Kind | None:  # fmt: skip
-    """The best line of the first group of which one fits.  Raises ``Ambiguous``."""
+    """The best line of the first group of which one fits.  Raises ``Ambiguous``.
+
+    Each is tried on code of its own: what a wrong call leaves behind is no part of the right one.
+    """
     for group in groups:
         why: dict[str, str] = {}
-        found = fitting(group, tried, code, why)
+        found = fitting(group, lambda line: tried(code.again(), line), code, why)
         failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
             chosen = best(found, code.name)
@@ -297,7 +301,7 @@ def fit_bias(code: Code) -> Bias:
         clauses = f"; method {method}" * bool(method) + built
         try:
             one = said(code, parse(f"-> 1{clauses}"))
-            tried = partial(_biased, one, clauses)
+            tried = partial(_biased, clauses)
             found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
         except Ambiguous:
             raise
@@ -311,9 +315,11 @@ def fit_bias(code: Code) -> Bias:
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
 
 
-def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
+def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
     """The line as a bias; in a window it may be the index into a table."""
     numbers = _value(code, line)
+    if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
+        raise DoesNotFit(f"called as {line}, it gives features of each offset, and no heads")
     whole = not numbers.is_floating_point()
     if whole and "(h w)" not in line:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
@@ -333,6 +339,14 @@ def _biased(code: Code, clauses: str, line: str) -> Fit[Bias]:
         else torch.zeros(())
     )  # fmt: skip
     return Fit(str(given), subject, seen, ())
+
+
+def _is_width(code: Code, size: int) -> bool:
+    """Whether code was built with so many features, and not with so many heads."""
+    names = [name.lower() for name, built in code.built.items() if built == size]
+    return any(role_of(one) in ("embed", "width") or WIDTHS.search(one) for one in names) and not (
+        any("head" in one for one in names)
+    )
 
 
 def _decays(square: Tensor) -> bool:
@@ -366,7 +380,7 @@ def _placed(code: Code, line: str) -> str:
 def fit_mask(code: Code) -> Mask:
     """A mask, by the line that fits it.  Raises ``DoesNotFit``, and ``Ambiguous``."""
     failed: list[str] = []
-    found = _first(_lines(code, _MASK, "1", failed), partial(_masked, code), code, failed)
+    found = _first(_lines(code, _MASK, "1", failed), _masked, code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
@@ -414,7 +428,7 @@ def fit_additive(code: Code) -> Additive:
     groups = [[one for one in lines if not any(kind in one for kind in kinds)]]
     groups += [[one for one in lines if kind in one] for kind in kinds]
     try:
-        found = _first(groups, partial(_adding, code), code, failed)
+        found = _first(groups, _adding, code, failed)
     except Ambiguous as error:
         if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
             raise DoesNotFit(f"several tables come back of one call: {error}") from None

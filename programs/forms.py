@@ -299,7 +299,7 @@ def _group_fits(
             for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
         )  # fmt: skip
-        found = fitting(told, lambda line: _tried(code, line), code, failed)
+        found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
         if found:
             return found
     return []
@@ -330,7 +330,7 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
             for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
         )
-        found = fitting(told, lambda line: _tried(code, line), code, failed)
+        found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
         if found:
             return found
     return []

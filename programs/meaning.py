@@ -54,11 +54,28 @@ def require_meaning(
         for back, moved in _moved(signature, plain, after, lengths):
             reached |= bool(moved.any())
             there = _elsewhere(back, moved, held, lengths)
+            if there and _with_fellows_apart(run, arrays, one, other, signature, lengths, held):
+                continue  # code that tells whether arrays are one changes all where they are not
             if there and _repeats(run, arrays, plain, signature, lengths):
                 raise DoesNotFit(f"called as {signature}, {one.name} at one place of {there} "
                                  "reaches others, so that this is no such axis")  # fmt: skip
         if used and not reached and finite and role(one) in TURNED and "D" in own:
             raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
+
+
+def _with_fellows_apart(
+    run: Run, arrays: Mapping[str, Any], one: Argument, other: Mapping[str, Any],
+    signature: Signature, lengths: Mapping[str, int], held: list[str],
+) -> bool:  # fmt: skip
+    """Whether one place reaches no other, if it is changed in all arrays that hold the same."""
+    same = [a.name for a in signature.arrays if a is not one and a.axes == one.axes
+            and role(a) in TURNED and torch.equal(arrays[a.name], arrays[one.name])]  # fmt: skip
+    if not same:
+        return False
+    plain = run(_copied(arrays), lengths)
+    after = run(_copied({**arrays, **dict.fromkeys((one.name, *same), other[one.name])}), lengths)
+    told = _moved(signature, plain, after, lengths)
+    return not any(_elsewhere(back, moved, held, lengths) for back, moved in told)
 
 
 def _copied(arrays: Mapping[str, Any]) -> dict[str, Any]:

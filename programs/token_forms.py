@@ -31,15 +31,16 @@ from .signature import Signature
 from .states import stepping
 from .tables import beside as table_beside
 from .tables import sources
-from .token_axes import whole_of
+from .token_axes import of_one_length, whole_of
 from .tokens import OnTokens, widths_of_tokens
 
 __all__ = ["tokens_line"]
 
 THREE = ("query", "key", "value")
-CONTEXTS = ("context", "memory", "encoder_hidden_states", "cond", "conditioning", "source",
-            "latents", "kv", "x_kv", "image_embeds", "enc_out", "encoder_out", "encoder_output",
-            "encoder_outputs", "cross_states", "key_value_states", "kv_states")  # fmt: skip
+CONTEXTS = re.compile(
+    r"context|memory|cond(itioning)?|source|latents|(x_)?kv|image_embeds|"
+    r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
+)  # what tokens of another kind are called
 KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
 STATES = (" = DynamicCache()", "", " = {}")
 ORDERS = ("B n E", "n B E", "n E", "B C h w", "B (n n) E",
@@ -88,11 +89,17 @@ def _line(
                     line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 if line and (not keeps or _mixes(code, line, embed)):
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
-                alone = alone or ((line, embed) if line else None)
+                if line and (alone is None or _crosses(line) > _crosses(alone[0])):
+                    alone = line, embed
     if alone is not None:
         line, embed = alone
         return _stepped(code, _masked(code, line, known, embed), known, embed)
     return ""
+
+
+def _crosses(line: str) -> bool:
+    """Whether tokens read a context: then it is no fault of the line that they read no others."""
+    return bool(of_one_length(parse(line))[1])
 
 
 def _is_index(one: Parameter) -> bool:
@@ -175,9 +182,10 @@ def _tokens_lines(
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required]
     three = roles == [*THREE] or len(needed) == 3
-    second = known[1] if len(known) > 1 and known[1].required else None
-    two = second is not None and (
-        second.role in ("key", "value", "tokens") or second.name in CONTEXTS
+    second = known[1] if len(known) > 1 else None
+    two = second is not None and (second.required or second.default is None) and (
+        second.role in ("key", "value", "tokens")
+        or (second.required and bool(CONTEXTS.fullmatch(second.name)))
     )
     orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
@@ -210,14 +218,14 @@ def _of_one_number(code: Code) -> list[str]:
 
 def second_is_context(known: tuple[Parameter, ...]) -> bool:
     """Whether tokens of another kind come with the first, by their name, with a default or not."""
-    return any(one.name in CONTEXTS for one in known[1:4])
+    return any(CONTEXTS.fullmatch(one.name) for one in known[1:4])
 
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     """Tokens, and a context of another length, of as many features as one of its maps takes."""
     wide = {m.in_features for m in getattr(code.module, "modules", tuple)()
             if isinstance(m, nn.Linear)}  # fmt: skip
-    tokens, context = known[0], next(one for one in known[1:4] if one.name in CONTEXTS)
+    tokens, context = known[0], next(one for one in known[1:4] if CONTEXTS.fullmatch(one.name))
     try:
         more = beside(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:
@@ -261,7 +269,7 @@ def _on_tokens(
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
-    arrays, lengths = on.given(x)
+    arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
     require_meaning(on.program.run, arrays, on.line, lengths, "B")
     return whole
 

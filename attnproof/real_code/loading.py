@@ -140,7 +140,7 @@ def _of_name(name: str) -> ModuleType:
     try:
         there = importlib.util.find_spec(name) is not None
     except ModuleNotFoundError as error:
-        if not name.startswith(error.name or " "):
+        if not f"{name}.".startswith(f"{error.name}."):
             raise  # something that it imports is missing
         there = False
     except ValueError:  # a module without a specification, such as __main__

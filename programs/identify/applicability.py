@@ -25,6 +25,7 @@ from .softmax import DECLARE, OWN, no_multiple, no_order, no_softmax, weights_ar
 from .weights import drawn
 
 MOST_KEYS = 300  # that are put into a cache
+LONGER = 16  # rows of a table, beside half as many
 UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
 
 
@@ -38,7 +39,9 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if why:
         return why
     if formula.id == "products-of-offset":
-        return _run(_no_products, subject) if formula.call == "gridded" else _in_a_grid(subject)
+        if formula.call == "gridded":
+            return _run(_no_products, subject)
+        return _in_a_grid(subject) or _run(of_its_length, subject)
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
@@ -74,6 +77,21 @@ def _no_products(subject: Any, draw: Draw) -> str:
     lengths = subject.added(zero)[0].double().norm(dim=-1)
     alike = bool((lengths - lengths.mean()).abs().max() <= 1e-3 * lengths.mean())
     return "" if alike else "its rows are not equally long: they are no sines and cosines"
+
+
+def of_its_length(subject: Any, draw: Draw) -> str:
+    """Why a row says nothing of its position: it is another where there are more rows.
+
+    So it is of coordinates that go from one end to the other, and of a table that is normalized.  A
+    table that is declared to be one of sines and cosines is always asked.
+    """
+    if subject.declared is not None or subject.most < LONGER:
+        return ""
+    few, many = (subject.added(torch.zeros(1, n, subject.width, dtype=draw.dtype)).double()[0]
+                 for n in (LONGER // 2, LONGER))  # fmt: skip
+    off = float((few - many[: LONGER // 2]).abs().max())
+    told = "its rows are others where there are more of them: they are of no position alone"
+    return told if off > 1e-4 * float(few.abs().max()) else ""
 
 
 def _no_ratios(subject: Any, draw: Draw) -> str:

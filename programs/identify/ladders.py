@@ -74,7 +74,9 @@ def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
 def _complicated(one: Fitted) -> int:
     """How many digits all its numbers have: the fewer the likelier."""
     numbers = [*one.values.values(), *([] if one.base is None else [one.base])]
-    own = sum(_length(v) for v in numbers) if one.scaling != "ntk" else 2
+    own = sum(_length(v) for v in numbers)
+    if one.scaling == "ntk":  # of 4 pairs a factor of 10 is also a ladder to its end
+        own = 2 if math.log2(one.values["factor"]).is_integer() else 4
     return own + (2 if "exponents" in one.words else 0)
 
 

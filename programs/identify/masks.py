@@ -63,6 +63,8 @@ class Pattern:
             "sinks": f"causal, a window of {(self.before or 0) + 1} keys and the first {self.size}",
         }  # fmt: skip
         if self.name == "window":
+            if self.before == self.after == 0:
+                return "each token by itself"
             if self.after == 0:
                 return f"causal, a window of {self.window} keys"
             sides = [f"{n if n is not None else 'all'} {side}"

@@ -14,13 +14,14 @@ from ..draw import Draw
 from ..finding import Seen
 from ..grids import along_each_axis
 from ..identify import scalings
+from ..identify.applicability import of_its_length
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
 
-TOO_FAST = ("what it is off is what float32 leaves of waves that turn by more than half a turn "
-            "with each row, which rows do not tell from slower ones")  # fmt: skip
+TOO_FAST = ("what it is off is what float32 leaves of angles that change by more than half a turn "
+            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
 ENTRIES = 1 << 21  # of a table that is read at once
 
 
@@ -226,7 +227,7 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
-def _fast(table: Tensor) -> bool:
+def fast(table: Tensor) -> bool:
     """Whether some entry goes further from row to row than a wave of a radian a row does.
 
     That is 2 sin(1/2) of its size, less than one: the ladders in use turn no faster.
@@ -242,6 +243,8 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
     that; with more rows than channels a matrix cannot fit what is no shift.
     """
+    if why := of_its_length(subject, draw):
+        return not_asked(why)
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)
     if len(table) < wanted:
@@ -260,7 +263,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
         for one in errors
     )
     off = float(left.norm())
-    if allowed < off <= loose and _fast(table):
+    if allowed < off <= loose and fast(table):
         return undecided(TOO_FAST, off, allowed)
     if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())

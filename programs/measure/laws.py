@@ -23,7 +23,8 @@ from ..identify.calls import REFUSALS, NotAsked
 from ..identify.softmax import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
-from ..subjects import Attention, Layer, Rotary
+from ..subjects import Additive, Attention, Layer, Rotary
+from .additive import TOO_FAST, fast, table_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import designs, given
 from .roundings import FedInPieces, Roundings
@@ -32,8 +33,6 @@ from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of
 
 OF_NUMBERS = ("past-is-used", "window-as-declared")
 HIDES = "this format may round a small influence away, and the code does not take a finer one"
-TOO_FAST = ("what it is off is what float32 leaves of pairs that turn by more than half a turn "
-            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
 
 
 SeenBy = Callable[[Scene], Outcome]
@@ -147,9 +146,9 @@ def _at(
     try:
         values, lengths = given(look, formula, inputs, axis)
         found, near = look.differ(formula, values)
-        if found is not None and isinstance(look.subject, Rotary):
+        if found is not None and isinstance(look.subject, Rotary | Additive):
             slow, _ = look.differ(formula, values, FASTEST)
-            if slow is None and may_be_faster(look.subject, look.draw):
+            if slow is None and _may_be_faster(look.subject, look.draw):
                 met.doubt = met.doubt or undecided(TOO_FAST, found.off, found.allowed)
                 return None
         found = found or _vanishes(look, formula, values)
@@ -171,6 +170,13 @@ def _at(
     met.formulas[id(formula)] = formula
     met.letters = letters_of(formula, lengths)
     return None
+
+
+def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
+    """Whether an angle may change by more than half a turn from one position to the next."""
+    if isinstance(subject, Rotary):
+        return may_be_faster(subject, draw)
+    return subject.grid is None and fast(table_of(subject, draw, 2 * subject.width + 32))
 
 
 def _words(

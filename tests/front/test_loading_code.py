@@ -119,6 +119,17 @@ def test_a_file_that_raises_is_told_with_its_line(tmp_path: Path, text: str, tol
     assert told in str(refused.value)
 
 
+def test_what_is_missing_is_no_part_of_a_package_of_a_longer_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lacking_more").mkdir()
+    (tmp_path / "lacking_more" / "__init__.py").write_text("import lacking\n")
+    (tmp_path / "lacking_more" / "code.py").write_text("def f(x): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(CannotLoad, match="No module named 'lacking'"):
+        load("lacking_more.code::f")
+
+
 @pytest.mark.parametrize("name", ["no_such_package", "os.no_such_part", "no_such.package"])
 def test_a_module_that_is_not_there(name: str) -> None:
     with pytest.raises(CannotLoad, match="which is not installed here"):

@@ -180,3 +180,20 @@ def test_what_is_no_matter_of_a_line_refuses_none(how: str) -> None:
     lengths = {"B": 3, "H": 4, "n": 5, "D": 8}
     run = Program(Troubled(how), line).run
     require_meaning(run, {"x": x, "cos": table, "sin": table}, line, lengths, "BHn")
+
+
+def of_one(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Attention of tokens with themselves, and with others in another way."""
+    if torch.equal(query, key) and torch.equal(key, value):
+        return scored(query, key, value)
+    return scored(-query, key, value)
+
+
+def of_one_in_rows(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """The same over the first axis."""
+    return of_one(*(x.transpose(0, 1) for x in (query, key, value))).transpose(0, 1)
+
+
+def test_code_that_tells_whether_its_arrays_are_one_is_given_one() -> None:
+    lines = [adapted_as(one, kind="layer").line for one in (of_one, of_one_in_rows)]
+    assert lines == [f"query: {x}, key: {x}, value: {x} -> {x}" for x in ("B n E", "n B E")]

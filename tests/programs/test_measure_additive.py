@@ -233,3 +233,38 @@ def test_that_no_gradient_passes_is_told() -> None:
         (seen,) = examine(Additive(name="a", added=added, width=4), laws=("finite",))
         assert seen.verdict == "holds"
         assert told in seen.why
+
+
+def of_times(wrong: float = 0.0) -> Additive:
+    """A thousand radians a position, as of times in seconds; ``wrong``: added to one angle."""
+
+    def table(count: int) -> Tensor:
+        angles = 1000.0 * torch.arange(count)[:, None] * ladder(2 * WIDTH)
+        angles[1:, 1] += wrong
+        return torch.cat((angles.sin(), angles.cos()), -1)
+
+    return code(table, 2 * WIDTH, declared=None)
+
+
+def test_angles_of_many_turns_are_rounded_more_than_rows_show() -> None:
+    seen = {one.law: one for one in examine(of_times(), (Draw(),), ("products-of-offset",))}
+    assert seen["products-of-offset"].verdict == "undecided"
+    assert "half a turn" in seen["products-of-offset"].why
+    broken = examine(of_times(0.1), (Draw(),), ("products-of-offset",))
+    assert [one.verdict for one in broken] == ["broken"]
+
+
+def test_rows_that_are_others_in_a_longer_table_are_of_no_position() -> None:
+    def normalized(count: int) -> Tensor:
+        table = sinusoids(count, ladder())
+        return (table - table.mean()) / table.std()
+
+    def shifted(count: int) -> Tensor:
+        table = sinusoids(count, ladder())
+        return table + torch.arange(count)[:, None] ** 2 / 100
+
+    laws = ("linear-shift", "products-of-offset")
+    found = examine(code(normalized, declared=None), (Draw(),), laws)
+    assert {one.verdict for one in found} == {"not asked"}
+    assert verdict("products-of-offset", code(shifted, declared=None)).verdict == "broken"
+    assert verdict("products-of-offset", code(normalized)).verdict == "broken"  # as is declared

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.identify import identify
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as, kind_of
 
 
@@ -116,3 +118,92 @@ def sines_of_places(places: Tensor, width: int) -> Tensor:
 def test_coordinates_of_a_table_are_given_on_an_axis_that_is_a_number() -> None:
     made = adapted_as(sines_of_places, "places: n B 2 coordinates, width = E -> n B E")
     assert made.kind == "additive"
+
+
+class PositionEmbedding(nn.Module):
+    """A learned table, the width of which has the name of no other library."""
+
+    def __init__(self, max_sequence_length: int, embedding_dimension: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(max_sequence_length, embedding_dimension))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.rows[: x.shape[1]]
+
+
+def test_a_dimension_is_a_width() -> None:
+    assert getattr(adapted_as(PositionEmbedding), "width", 0) == 16
+
+
+class KeptInTheLastFormat(nn.Module):
+    """A table that is kept in the format of the last call; ``whole``: in whole numbers always."""
+
+    whole = False
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        angles = torch.arange(500.0)[:, None] * 10000.0 ** -(torch.arange(0, d_model, 2) / d_model)
+        self.pe = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.pe = self.pe.to(torch.int64 if self.whole else x.dtype)
+        return x + self.pe[: x.shape[1]].to(x.dtype)
+
+
+class InWholeNumbers(KeptInTheLastFormat):
+    whole = True
+
+
+def test_what_a_wrong_call_leaves_behind_is_no_part_of_the_right_one() -> None:
+    def seen(code: type[nn.Module]) -> set[str]:
+        made = adapted_as(code, kind="additive")
+        return {one.verdict for one in examine(made, laws=("sees-positions",))}
+
+    assert seen(KeptInTheLastFormat) == {"holds"}  # of ids it was a table of whole numbers
+    assert seen(InWholeNumbers) == {"broken"}
+
+
+class ReadsAnother(nn.Module):
+    """Attention with projections that are handed to it; ``changes``: what it is given."""
+
+    changes = False
+
+    def __init__(self, embed_dim: int, q_proj: nn.Module, k_proj: nn.Module) -> None:
+        super().__init__()
+        self.q_proj, self.k_proj, self.width = q_proj, k_proj, embed_dim
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        if y is None:
+            raise ValueError("wanted y")
+        q, k = self.q_proj(x), self.k_proj(y)
+        q.mul_(self.width**-0.5)
+        if self.changes:
+            x += 1
+        mixed: Tensor = (q @ k.mT).softmax(-1) @ k
+        return mixed
+
+
+class ChangesItsInput(ReadsAnother):
+    changes = True
+
+
+class CrossAttentionLayer(ReadsAnother):
+    """Without what it attends to it does nothing."""
+
+    def forward(self, x: Tensor, encoder_input: Tensor | None = None) -> Tensor:
+        return x if encoder_input is None else x + super().forward(x, encoder_input)
+
+
+def test_modules_that_it_is_handed_keep_what_they_are_given() -> None:
+    for code, verdict in ((ReadsAnother, "holds"), (ChangesItsInput, "broken")):
+        made = adapted_as(code)
+        assert made.line == "x: B n E, y: B n E -> B n E"
+        assert [one.verdict for one in examine(made, laws=("inputs-stay",))] == [verdict]
+
+
+def test_a_layer_that_does_nothing_alone_is_given_what_it_attends_to() -> None:
+    made = adapted_as(CrossAttentionLayer)
+    assert made.line == "x: B r E tokens, encoder_input: B n E tokens -> B r E"
+    assert "the context alone" in identify(made).sentence
+    alone = adapted_as(CrossAttentionLayer, "x: B n E -> B n E", kind="attention")
+    assert "each token by itself" in identify(alone).sentence

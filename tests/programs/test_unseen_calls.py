@@ -279,6 +279,29 @@ def test_features_are_no_heads() -> None:
     assert "H" not in found.line
 
 
+class VectorsOfOffsets(nn.Module):
+    """A vector, or with heads a number for each, of the offset of query and key."""
+
+    def __init__(self, embedding_size: int) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(129, embedding_size))
+
+    def forward(self, qlen: int, klen: int) -> Tensor:
+        offsets = torch.arange(klen) - torch.arange(klen - qlen, klen)[:, None]
+        return self.rows[offsets.clamp(-64, 64) + 64]
+
+
+class NumbersOfOffsets(VectorsOfOffsets):
+    def __init__(self, num_heads: int) -> None:
+        super().__init__(num_heads)
+
+
+def test_features_of_offsets_are_no_biases_of_heads() -> None:
+    with pytest.raises(NoAdapter, match="features of each offset, and no heads"):
+        adapted_as(VectorsOfOffsets)
+    assert adapted_as(NumbersOfOffsets).line == "qlen = r, klen = n -> r n H"
+
+
 def attend_suffixed(q_BLHD: Tensor, k_BLHD: Tensor, v_BLHD: Tensor) -> Tensor:
     q, k, v = (x.transpose(1, 2) for x in (q_BLHD, k_BLHD, v_BLHD))
     return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.grammar import parse
+from attnproof.programs.identify import identify
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
@@ -251,6 +252,25 @@ def test_weights_that_nobody_wrote_are_drawn() -> None:
     assert bool(module.out.weight.isfinite().all())
     assert float(module.out.weight.detach().abs().max()) < 2
     assert not torch.are_deterministic_algorithms_enabled()
+
+
+class GatedAttention(nn.Module):
+    """Nothing comes through its gate until training opens it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gamma, self.bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(16))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.gamma * (x @ x.mT / 4).softmax(-1) @ x + self.bias
+
+
+def test_a_gate_that_is_shut_is_opened() -> None:
+    made = adapted_as(GatedAttention)
+    module: Any = made.module
+    assert bool(module.gamma)
+    assert not bool(module.bias.any())
+    assert "no mask" in identify(made).sentence
 
 
 def strange(tokens: Tensor, colour: Tensor, seq_len: int, num_heads: int, causal: bool) -> int:

@@ -156,6 +156,7 @@ def test_angles_that_stop_growing_are_said_to() -> None:
 
 
 def test_a_ladder_of_ntk_is_as_exact_as_it_is() -> None:
-    omega = 10000.0 ** (-torch.arange(4) / 3)  # a factor of 10, in the words of NTK
+    omega = 10000.0 ** (-torch.arange(4) / 3)  # or, in the words of NTK, a factor of 10
     said = identify(Rotary(name="end", turn=at(omega), width=8)).sentence
     assert "angles computed in float32" in said, said
+    assert "to the end of the ladder" in said, said
