@@ -45,8 +45,7 @@ def _app(
 
 RECORDS = {
     "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
-    "--trials": ("trials", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
-    "--code": ("real_code.records", "CodesRecord"),
+    "--sweep": ("sweeping.records", "SweepRecord"), "--code": ("real_code.records", "CodesRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }  # fmt: skip
 
@@ -54,7 +53,6 @@ RECORDS = {
 @app.command()
 def schema(
     table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
-    trials: Annotated[bool, typer.Option("--trials", help="Of the tables of trials.")] = False,
     of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
     code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
     calibration: Annotated[
@@ -63,8 +61,7 @@ def schema(
 ) -> int:
     """The JSON schema of the record."""
     asked = {
-        "--table": table, "--trials": trials, "--sweep": of_sweep, "--code": code,
-        "--calibration": calibration,
+        "--table": table, "--sweep": of_sweep, "--code": code, "--calibration": calibration,
     }  # fmt: skip
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:

@@ -1,4 +1,4 @@
-"""The commands that measure this machine and our policies: calibrate, precision, trials."""
+"""The commands that measure this machine, and rotary encoding in short formats."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .document import Grid, bar
-from .options import DeviceOption, Dtypes, JsonFile, Seed, app, cores, ended, load, present
-from .usage import Interrupted, UsageError, require_device, require_file, require_known
+from .options import DeviceOption, JsonFile, Seed, app, ended, load, present
+from .usage import UsageError, require_device, require_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import torch
 
-    from .document import Block
     from .numeric.calibration.record import Calibration, Depth
-    from .numeric.trials.judging import Batch, Case
     from .precision import PrecisionRecord
-    from .trials import Asked
 
 
 @app.command()
@@ -156,13 +151,16 @@ def precision(
 
     from rich.console import Console
 
+    from .document import markdown as written
     from .precision import document, sheets
 
     console = Console()
     for sheet in sheets(record):
         console.print(sheet.shown(), "")
     code = ended(record, json, ok=not record.violations)
-    _write(document(record), markdown)
+    if markdown is not None:
+        markdown.write_text(written(document(record)), encoding="utf-8")
+        print(f"wrote {markdown}")
     return code
 
 
@@ -182,88 +180,3 @@ def _surveyed(device: str, seed: int) -> PrecisionRecord:
 
         found = survey(device=device, seed=seed, tell=tell)
     return recorded(found, datetime.now(UTC), __version__, Machine.here())
-
-
-def _write(blocks: Iterable[Block], file: Path | None) -> None:
-    """Write a document as Markdown where that is asked for."""
-    from .document import markdown
-
-    if file is not None:
-        file.write_text(markdown(blocks), encoding="utf-8")
-        print(f"wrote {file}")
-
-
-CASES, SEEDS = 10_000, 5
-
-
-@app.command()
-def trials(
-    cases: Annotated[int, typer.Option(min=0, help="Correct programs that are run.")] = CASES,
-    fault_seeds: Annotated[
-        int, typer.Option(min=0, help="Draws of each planted fault in each input distribution.")
-    ] = SEEDS,
-    dtype: Dtypes = None,
-    design: Annotated[
-        list[str] | None, typer.Option("--design", help="This input distribution only; repeatable.")
-    ] = None,
-    device: DeviceOption = "cpu",
-    seed: Seed = 0,
-    jobs: Annotated[
-        int, typer.Option(min=0, help="Draws tried at once; 0: one for each core.")
-    ] = 0,
-    json: JsonFile = None,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write both tables as Markdown.")
-    ] = None,
-) -> int:
-    """How often each policy refuses correct programs, and which planted faults it catches.
-
-    Beside attnproof's policies stand the usual rules for comparing a kernel with a reference.
-    """
-    require_file(json, markdown)
-    require_device(device)
-    wanted = [one.value for one in dtype or ()]
-    asked = _asked(cases, fault_seeds, wanted, design or [], device, seed, jobs or cores())
-
-    from rich.console import Console
-
-    from .trials import document, grids, run_trials, summary
-
-    with bar() as shown:
-        task = shown.add_task("", total=len(asked.batches()))
-
-        def tell(batch: Batch, _: list[Case]) -> None:
-            shown.update(task, advance=1, description=f"{batch.name}, {batch.design}")
-
-        record = run_trials(asked, tell)
-    if record.unfinished and not record.cases + record.fault_cases:
-        raise Interrupted("interrupted before any draw was tried; nothing written")
-    console = Console()
-    for grid in grids(record):
-        console.print(grid.shown())
-    print(summary(record))
-    _write(document(record), markdown)
-    return ended(record, json, ok=record.ok)
-
-
-def _asked(
-    cases: int, fault_seeds: int, dtypes: list[str], designs: list[str], device: str, seed: int,
-    jobs: int,
-) -> Asked:  # fmt: skip
-    """What is asked for, with defaults filled in; torch is loaded here."""
-    load("trials need", "numeric.trials.judging")
-    from .numeric.designs import DESIGNS
-    from .numeric.devices import DTYPES
-    from .trials import Asked
-
-    require_known(designs, tuple(DESIGNS), "an input distribution", f"{', '.join(DESIGNS)}")
-    place = str(present(device))
-    known = [name for name in DTYPES if place != "mps" or name != "float64"]
-    command = f"attnproof trials --cases {cases} --fault-seeds {fault_seeds} --seed {seed}"
-    command += "".join(f" --dtype {name}" for name in dtypes)
-    command += "".join(f" --design {name}" for name in designs)
-    command += f" --device {place} --jobs {jobs}"
-    return Asked(
-        cases, fault_seeds, tuple(dtypes or known), tuple(designs or DESIGNS), place, seed, jobs,
-        command,
-    )  # fmt: skip

@@ -18,11 +18,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..attention_bound import AttentionBound
-from ..implementations import Implementation, llama_rotary, multihead, scaled_dot_product
-from ..implementations.scaled_dot_product import ROW_AXIS, pairs
-from ..profile import wide_dtype
-from ..walk import Replacement, never
+from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.implementations import (
+    Implementation,
+    llama_rotary,
+    multihead,
+    scaled_dot_product,
+)
+from attnproof.numeric.implementations.scaled_dot_product import ROW_AXIS, pairs
+from attnproof.numeric.profile import wide_dtype
+from attnproof.numeric.walk import Replacement, never
 
 # Attention written out: the honest programs of the trials, and what faults are planted in
 
