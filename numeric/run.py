@@ -24,6 +24,7 @@ from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term
 
 from . import devices
+from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
 from .compare import (
     NOTHING_TOLD,
@@ -234,8 +235,8 @@ def _linear(
 
 
 def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: float) -> Comparison:
-    profile = profile_of(FLOAT64, CPU)
-    reading = BoundReading(sample.sizes, sample.with_radii(profile, CPU), profile)
+    arithmetic = Arithmetic(profile_of(FLOAT64, CPU))
+    reading = BoundReading(sample.sizes, sample.with_radii(arithmetic, CPU), arithmetic)
     data: Any = unknown.data
     reading.values[data[0]] = reading.arithmetic.exact(best)
     assert claim.right is not None

@@ -18,10 +18,11 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
+from .arithmetic import Arithmetic
 from .design_changes import designed
 from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
-from .profile import Profile, profile_of, unit_roundoff, wide_dtype
-from .rounded import Arithmetic, Rounded
+from .profile import profile_of, unit_roundoff, wide_dtype
+from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 
@@ -338,9 +339,9 @@ class Sample:
             return torch.float32 if device.type == "mps" else torch.float64
         return wide_dtype(dtype) if kind in WIDE_KINDS else dtype
 
-    def with_radii(self, profile: Profile, device: torch.device) -> dict[str, Any]:
+    def with_radii(self, arithmetic: Arithmetic, device: torch.device) -> dict[str, Any]:
         """The same rounded values in float64, each exact, for the bound of a profile."""
-        arithmetic, found = Arithmetic(profile), dict[str, Any]()
+        profile, found = arithmetic.profile, dict[str, Any]()
         for name, value in self.values.items():
             kind = self.statement.givens[name].kind
             if kind == "function":
@@ -352,12 +353,11 @@ class Sample:
             else:
                 stored = self._dtype_of(name, profile.dtype, device)
                 unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
-                found[name] = arithmetic.exact(value.to(stored).double(), unit)
-                far = self.kept.get(name)
+                exact, far = value.to(stored).double(), self.kept.get(name)
                 if kind in KEPT_KINDS:
-                    far = distance(kind, value.to(stored).double())
-                if far is not None:
-                    found[name].radius = torch.full_like(value, far)
+                    far = distance(kind, exact)
+                radius = None if far is None else torch.full_like(value, far)
+                found[name] = Rounded(arithmetic, exact, radius, unit)
         for form in self.formed:
             name, _ = spot_of(form.target)
             stored = self._dtype_of(name, profile.dtype, device)
@@ -376,7 +376,7 @@ class Sample:
             exact[name] = self._function(
                 name, lambda weights: arithmetic.exact(weights.to(profile.dtype).double())
             )
-        reading = BoundReading(self.sizes, exact, profile)
+        reading = BoundReading(self.sizes, exact, arithmetic)
         source, old = reading.rounded(reading(form.source)), found[spot_of(form.target)[0]]
         value, error = source.value, source.error()
         if not isinstance(old, Rounded):  # a mask or a map of indices

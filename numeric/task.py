@@ -16,13 +16,14 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
+from .arithmetic import Arithmetic
 from .devices import called
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
-from .policies.calculus import SharedBounds, SharedSpreads, sharing
 from .policies.residual import Moved
+from .policies.weights import probable
 from .profile import Profile
 from .residues.lengths import work
 from .rounded import Rounded
@@ -119,14 +120,13 @@ class Task:
         """
         whose = (head, profile, _code(replaced), spread)
         if whose not in self.readings:
-            sample = self.sample(head)
-            made = SharedSpreads if spread else SharedBounds
-            reading = made(
-                sample.sizes, sample.with_radii(profile, self.device), profile,
-                {**SOFTMAX_BOUND, **replaced},
-            )  # fmt: skip
+            sample, arithmetic = self.sample(head), Arithmetic(profile, spreads=spread)
+            bounds = {**SOFTMAX_BOUND, **replaced}
+            if spread:
+                bounds = {name: probable(bound) for name, bound in bounds.items()}
             plain = self.reading(head, profile, {}, spread=spread) if replaced else None
-            self.readings[whose] = sharing(reading, plain)
+            values = sample.with_radii(arithmetic, self.device)
+            self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
         return self.readings[whose]
 
     def bound(

@@ -119,10 +119,10 @@ def _reading(
     form: type[Rounded], form_name: str,
 ) -> BoundReading:  # fmt: skip
     """The reading of a term at these positions of the queries, the keys one before."""
+    from ..numeric.arithmetic import Arithmetic
     from ..numeric.implementations.eager import SOFTMAX_BOUND
     from ..numeric.torch_reading import BoundReading
 
-    profile = _profile(form, form_name)
     count = len(places)
     tokens = content(numeric, count)
     values: dict[str, Any] = {**numeric.parameters, "Q": tokens, "K": tokens}
@@ -131,7 +131,8 @@ def _reading(
             values[f"{letter}_0"] = int(where[0])
         else:
             values[letter] = at(numeric, where)
-    reading = BoundReading({**sizes, "n_q": count, "n_k": count}, {}, profile, SOFTMAX_BOUND)
+    arithmetic = Arithmetic(_profile(form, form_name))
+    reading = BoundReading({**sizes, "n_q": count, "n_k": count}, {}, arithmetic, SOFTMAX_BOUND)
     for name, given in givens.items():
         if name in values:
             reading.values[name] = _stored(

@@ -58,7 +58,9 @@ def _bound(x: Rounded, positions: Rounded, frequencies: Rounded) -> Rounded:
     """x cos + x' sin with angles rounded to float32: the error grows with the position."""
     arithmetic = x.arithmetic
     p, w = _as_float32(positions), _as_float32(frequencies)
-    angles = p[..., None] * w
+    product = p[..., None] * w
+    # As one radius: the same positions are rounded alike in every call, so errors may be equal.
+    angles = Rounded(arithmetic, product.value, product.radius, product.unit)
     half = frequencies.shape[0]
     cos, sin = (
         arithmetic.stored(part, arithmetic.profile.store)

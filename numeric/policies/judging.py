@@ -39,9 +39,9 @@ from ..implementations.scaled_dot_product import ROW_AXIS
 from ..measurement import HEADS, Judged, place_of
 from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
+from ..spread import LAMBDA
 from ..walk import Where
 from .residual import Generic, Seen, Strongest, seen, spoken
-from .spread import LAMBDA, likely
 
 if TYPE_CHECKING:
     from ..task import Task
@@ -59,7 +59,7 @@ def probable(
     sides = wide(*computed)
     if unusable(sides, bounds) is not None:
         return None
-    radii = [likely(bound) for bound in bounds]
+    radii = [bound.likely() for bound in bounds]
     found: Comparison | None = None
     for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
         one = worst(side, bound.value, radius * (1 + REFERENCE_SHARE))

@@ -25,8 +25,8 @@ deterministic radius stands.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import inf, sqrt
 from typing import Any
 
@@ -36,7 +36,8 @@ from torch import Tensor
 from ..attention_bound import AttentionBound, rises_of, softmax_bound
 from ..profile import Profile
 from ..rounded import Rounded
-from .spread import LAMBDA, Part, Spread, radius_of, root, sources
+from ..spread import LAMBDA, Part, radius_of, root, sources
+from ..walk import Replacement
 
 # Attention at some rows: exact weights, and how far each source of error spreads
 
@@ -80,9 +81,9 @@ def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
 class Attended:
     """One call at some rows: arrays of float64, axes (.., rows, keys) and (.., rows, columns)."""
 
-    query: Spread
-    key: Spread
-    value: Spread
+    query: Rounded
+    key: Rounded
+    value: Rounded
     own_query: Tensor | None
     own_key: Tensor | None
     profile: Profile
@@ -132,7 +133,7 @@ class Attended:
 
 
 def attended(
-    query: Spread, key: Spread, value: Spread, mask: Tensor | Rounded | None = None, *,
+    query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None, *,
     kernel: Kernel,
 ) -> Attended:  # fmt: skip
     """The exact weights and output, and the errors of one kernel."""
@@ -179,7 +180,7 @@ def attended(
     )  # fmt: skip
 
 
-def _read(x: Spread, unit: float) -> Tensor | None:
+def _read(x: Rounded, unit: float) -> Tensor | None:
     """What is independent entry by entry once a factor is read, or stored, with this roundoff."""
     own = x.own()
     own = None if own is None else own.expand(x.value.shape)
@@ -212,11 +213,9 @@ def common(call: Attended) -> Tensor:
 
 def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
-) -> Spread:
+) -> Rounded:
     """The deterministic bound of a kernel, with the spread of its errors."""
-    arithmetic = query.arithmetic
-    query, key, value = (arithmetic.spread(x) for x in (query, key, value))
-    result = arithmetic.spread(bound(query, key, value, *(() if mask is None else (mask,))))
+    result = bound(query, key, value, *(() if mask is None else (mask,)))
     call = attended(query, key, value, mask, kernel=kernel_of(bound, query, key))
     p, v, o = call.weights, value.value, call.output
     rho = common(call)
@@ -242,15 +241,12 @@ def attention_spread(
     if call.flushed is not None:
         shared = shared + call.flushed @ v.abs()
     shared = torch.where(left > 0, shared / left, inf)
-    settled: Spread = result.settled([], call.stored, also=shared)
-    return settled
+    return result.settled([], call.stored, also=shared)
 
 
-def softmax_spread(scores: Rounded) -> Spread:
+def softmax_spread(s: Rounded) -> Rounded:
     """The deterministic bound of softmax, with the spread of its errors."""
-    arithmetic: Any = scores.arithmetic
-    s = arithmetic.spread(scores)
-    result: Spread = arithmetic.spread(softmax_bound(s))
+    arithmetic, result = s.arithmetic, softmax_bound(s)
     p, u, profile = torch.softmax(s.value, -1), arithmetic.inner(s.unit), arithmetic.profile
     below = torch.where(s.value.isinf(), 0.0, s.value.amax(-1, keepdim=True) - s.value)
     inside = Part.fresh(u * below + profile.function_error * u, single=True)
@@ -271,11 +267,21 @@ def softmax_spread(scores: Rounded) -> Spread:
     kept = [Part(x.sources, x.view, weight * x.sigma, x.single) for x in parts]
     result.varied = s.varied
     also = torch.where(p == 0, 0.0, weight * (shared + rows))
-    stored = result.value.abs() * result.unit + arithmetic.profile.least
-    return result.holding(kept, also, stored, ())
+    return result.holding(kept, also, result.storing(result.unit))
 
 
-def _filled(part: Part, like: Spread) -> Part:
+def probable(replaced: Replacement) -> Replacement:
+    """The bound with the spread of its errors, where a formula for it is known.
+
+    Any other bound is taken as it is: its deterministic radius is then shared.
+    """
+    compute = replaced.compute
+    if isinstance(compute, AttentionBound):
+        return replace(replaced, compute=partial(attention_spread, compute))
+    return replace(replaced, compute=softmax_spread) if compute is softmax_bound else replaced
+
+
+def _filled(part: Part, like: Rounded) -> Part:
     sigma: Tensor = part.sigma.expand(like.value.shape)
     return Part(part.sources, part.view, sigma, part.single)
 

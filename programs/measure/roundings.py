@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...numeric.arithmetic import Arithmetic
 from ...numeric.profile import profile_of, unit_roundoff
-from ...numeric.rounded import Arithmetic, Rounded
+from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnproof.numeric import attention_bound as streaming
 from attnproof.numeric import attention_bound as threads
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.at_scale import call as memory
 from attnproof.numeric.at_scale import residual
 from attnproof.numeric.at_scale import sampled as reach
@@ -23,7 +24,6 @@ from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways
 from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
 from attnproof.numeric.attention_bound import streamed
 from attnproof.numeric.measurement import Judged
-from attnproof.numeric.rounded import Arithmetic
 from tests.numeric.scale_code import CPU, DTYPES, TOKENS, call, checked
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from attnproof.numeric import compare
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import RARELY_EQUAL, measure
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.rounded import Arithmetic
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law, at_least, differ, equal, for_all, greater
 from attnproof.symbolic.givens import (
