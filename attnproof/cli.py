@@ -22,7 +22,7 @@ from .options import app
 
 PARTS = (
     "theorem_commands", "encoding_commands", "real_code.commands", "scale_commands",
-    "sweep_commands", "study_commands",
+    "sweep_commands", "calibration_command",
 )  # fmt: skip
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)

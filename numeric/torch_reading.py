@@ -152,7 +152,7 @@ class BoundReading(NumberedReading):
         self, sizes: Mapping[str, int], values: Mapping[str, Any], arithmetic: Arithmetic,
         replaced: Mapping[str, Replacement] | None = None, plain: BoundReading | None = None,
     ) -> None:  # fmt: skip
-        self.arithmetic = arithmetic if plain is None else plain.arithmetic
+        self.arithmetic: Arithmetic = arithmetic if plain is None else plain.arithmetic
         super().__init__(self.arithmetic, sizes, values, replaced)
         self.plain, self.given = plain, frozenset(values)
         self._plain: dict[Term, bool] = {}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .bound import Format, bound_of, declared, float32_formula
-from .extraction import pairs_in
+from attnproof.numeric.rotary_precision.bound import Format, bound_of, declared, float32_formula
+from attnproof.numeric.rotary_precision.extraction import pairs_in
 
 # How far scores of rotary encoding are off in a format, against float64 and against themselves
 

@@ -1,22 +1,20 @@
-"""The commands that measure this machine, and rotary encoding in short formats."""
+"""The command that measures this machine: calibrate."""
 
 from __future__ import annotations
 
 from math import log2
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .document import Grid, bar
-from .options import DeviceOption, JsonFile, Seed, app, ended, load, present
+from .options import DeviceOption, JsonFile, app, load, present
 from .usage import UsageError, require_device, require_file
 
 if TYPE_CHECKING:
     import torch
 
     from .numeric.calibration.record import Calibration, Depth
-    from .precision import PrecisionRecord
 
 
 @app.command()
@@ -131,52 +129,3 @@ def _orders(found: Calibration) -> Grid:
             f"{r.bits}" if r.nearest else f"{r.bits}, cut off", _depth(r.model),
         ) for r in found.orders
     ))  # fmt: skip
-
-
-MarkdownFile = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the tables as a document.")
-]
-Device = Annotated[str, typer.Option(metavar="cpu|cuda|mps", help="Where vectors are rotated.")]
-
-
-@app.command()
-def precision(
-    json: JsonFile = None, markdown: MarkdownFile = None, device: Device = "cpu", seed: Seed = 0
-) -> int:
-    """Rotary encoding in short formats: errors with their bounds, where it breaks and drifts."""
-    require_file(json, markdown)
-    require_device(device)
-    load("precision needs", "numeric.rotary_precision.survey")
-    record = _surveyed(device, seed)
-
-    from rich.console import Console
-
-    from .document import markdown as written
-    from .precision import document, sheets
-
-    console = Console()
-    for sheet in sheets(record):
-        console.print(sheet.shown(), "")
-    code = ended(record, json, ok=not record.violations)
-    if markdown is not None:
-        markdown.write_text(written(document(record)), encoding="utf-8")
-        print(f"wrote {markdown}")
-    return code
-
-
-def _surveyed(device: str, seed: int) -> PrecisionRecord:
-    from datetime import UTC, datetime
-
-    from . import __version__
-    from .numeric.rotary_precision.survey import survey
-    from .precision import recorded
-    from .records import Machine
-
-    with bar() as shown:
-        task = shown.add_task("", total=None)
-
-        def tell(says: str, done: int, total: int) -> None:
-            shown.update(task, description=says, completed=done, total=total)
-
-        found = survey(device=device, seed=seed, tell=tell)
-    return recorded(found, datetime.now(UTC), __version__, Machine.here())
