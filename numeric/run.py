@@ -273,7 +273,7 @@ def run(
             spread = judging.follows(head) and task.columns(claim.left, where, head) is where
             bounds = [
                 task.bound(side, where, head, profile, code.bounds, spread=spread)
-                for side, code in zip(judging.sides, codes, strict=False)
+                for side, code in zip(claim.sides, codes, strict=False)
             ]
             own = _reference_radius(task, claim, implementation, profile, where, head)
             one = _compared(claim, computed, bounds, own, every_entry=not any(where))

@@ -134,8 +134,7 @@ def values_by_kind(
     values: dict[str, Any] = {}
     counted, read = depths(statement), _read(statement)
     for name, given in statement.givens.items():
-        shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
-        below = 0 if given.below is None else length_value(given.below, dict(sizes))
+        shape, below = given.measured(sizes)
         if given.kind not in _DRAWN_BY:
             raise TypeError(
                 f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"

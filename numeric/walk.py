@@ -44,6 +44,22 @@ class Rows:
 Where = tuple[Rows | None, ...]
 
 
+def ends_and_between(length: int, count: int, generator: torch.Generator) -> Tensor:
+    """So many places of an axis, in order: both ends and random ones between."""
+    inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
+    return torch.cat((torch.tensor([0, length - 1]), inner)).sort().values
+
+
+def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
+    """So many places of the first axis that is longer, and of all others every place."""
+    first = next((k for k, n in enumerate(lengths) if n > count), None)
+    return tuple(
+        Rows(ends_and_between(n, count, torch.Generator().manual_seed(seed)))
+        if k == first else None
+        for k, n in enumerate(lengths)
+    )  # fmt: skip
+
+
 def always(_lengths: Sequence[Lengths]) -> bool:
     """All rows at once."""
     return True

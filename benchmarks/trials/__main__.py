@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -23,7 +24,7 @@ from benchmarks.trials.record import Asked, document, grids, run_trials, summary
 
 def _read(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trials", description=__doc__)
-    known = {"action": "append", "default": []}
+    known: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--cases", type=int, default=10_000, help="correct programs that are run")
     parser.add_argument("--fault-seeds", type=int, default=5,
                         help="draws of each planted fault in each input distribution")  # fmt: skip

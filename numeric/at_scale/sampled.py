@@ -35,6 +35,7 @@ from torch import Tensor
 
 from ..attention_bound import Reference, streamed, weight_error
 from ..rounded import gamma
+from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
 from .comparison import WRONG, Worst, against, chance, with_residual, worse
 from .residual import keys_judged
@@ -54,12 +55,7 @@ def places(call: Call, rows: int = ROWS) -> Tensor:
     if each >= n:
         return torch.arange(n).expand(call.heads, n)
     source = generator(call, 9)
-    ends = torch.tensor([0, n - 1])
-    drawn = [
-        torch.cat((ends, torch.randperm(n - 2, generator=source)[: each - ENDS] + 1))
-        for _ in range(call.heads)
-    ]
-    return torch.stack(drawn).sort(-1).values
+    return torch.stack([ends_and_between(n, each, source) for _ in range(call.heads)])
 
 
 def check_rows(call: Call, x: Arrays, output: Tensor, at: Tensor) -> Worst:

@@ -184,13 +184,6 @@ class Judging:
     broken: str = ""
 
     @property
-    def sides(self) -> tuple[Term, ...]:
-        """The two sides of the claim, or the one it has."""
-        return (self.claim.left,) if self.claim.right is None else (
-            self.claim.left, self.claim.right,
-        )  # fmt: skip
-
-    @property
     def alone(self) -> bool:
         """Whether rows computed alone must be those of the whole, bit for bit."""
         return answers_each_alone(self.implementation, self.task.device)
@@ -240,7 +233,7 @@ class Judging:
             computed = [side.index_select(-1, places.to(side.device)) for side in computed]
             bounds = [
                 self.task.bound(side, few, head, self.profile, code.bounds, spread=True)
-                for side, code in zip(self.sides, codes, strict=False)
+                for side, code in zip(self.claim.sides, codes, strict=False)
             ]
             where = few
         if any(b.arithmetic.overflowed and bool(b.error().isinf().any()) for b in bounds):
@@ -256,7 +249,7 @@ class Judging:
         self.likely = one if self.likely is None else worse(self.likely, one)
         self.entries += sum(side.numel() for side in computed)
         moved = self.task.moved(head)
-        sides = zip(SIDES, self.sides, computed, bounds, codes, strict=False)
+        sides = zip(SIDES, self.claim.sides, computed, bounds, codes, strict=False)
         for name, side, values, bound, code in sides:
             reading = self.task.reading(head, self.profile, code.bounds, spread=True)
             found = seen(reading, moved, side, where, values, bound, code)
