@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .profile import Profile, wide_dtype
+from .devices import wide_dtype
+from .profile import Profile
 from .rounded import Rounded, Scalar
 from .spread import Part, multiplicity, plus, radius_of, root, sources
 

@@ -20,8 +20,9 @@ from attnproof.symbolic.terms import Term, free
 
 from .arithmetic import Arithmetic
 from .design_changes import designed
+from .devices import unit_roundoff, wide_dtype
 from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
-from .profile import profile_of, unit_roundoff, wide_dtype
+from .profile import profile_of
 from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading

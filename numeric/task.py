@@ -17,7 +17,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
-from .devices import called
+from .devices import called, name_of
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
@@ -154,7 +154,7 @@ class Task:
     ) -> Measurement:
         """A measurement that was not made."""
         return Measurement(
-            says, implementation.name, called(self.device), str(dtype).removeprefix("torch."),
+            says, implementation.name, called(self.device), name_of(dtype),
             self.sizes, self.seed, "nothing", 0.0, 0.0, (), 0.0, "skipped", why, "",
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
-from .profile import wide_dtype
+from .devices import wide_dtype
 from .reading import RowReading
 from .rounded import Rounded
 from .walk import ENTRIES, Replacement, Where

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.devices import wide_dtype
 from attnproof.numeric.implementations import (
     Implementation,
     llama_rotary,
@@ -26,7 +27,6 @@ from attnproof.numeric.implementations import (
     scaled_dot_product,
 )
 from attnproof.numeric.implementations.scaled_dot_product import ROW_AXIS, pairs
-from attnproof.numeric.profile import wide_dtype
 from attnproof.numeric.walk import Replacement, never
 
 # Attention written out: the honest programs of the trials, and what faults are planted in

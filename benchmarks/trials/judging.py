@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.designs import DESIGNS, Design
-from attnproof.numeric.devices import DTYPES
+from attnproof.numeric.devices import DTYPES, name_of
 from attnproof.numeric.implementations import DoesNotFit, Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.measurement import POLICIES, Measurement
@@ -195,7 +195,7 @@ def fault_cases(
 
 
 def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -> Case:
-    claim, kind = task.statement.claims[""], str(dtype).removeprefix("torch.")
+    claim, kind = task.statement.claims[""], name_of(dtype)
     case = Case(trial, program.name, kind, task.scale.design.name, task.seed, task.sizes, ())
     try:
         found = run(task, "", claim, program, dtype)
@@ -245,7 +245,7 @@ def exact_values(task: Task, program: Implementation, dtype: torch.dtype) -> tup
 
     In float64 the tolerance holds the errors of the reference as well, which is in float64.
     """
-    profile = profile_of(dtype, task.device, str(dtype).removeprefix("torch."))
+    profile = profile_of(dtype, task.device)
     left, where = task.statement.claims[""].left, selected(task)
     found = task.bound(left, where, 0, profile, program.bounds)
     radius = found.error()

@@ -13,7 +13,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from ..devices import called, synchronize
+from ..devices import called, name_of, synchronize
 from ..implementations import DoesNotFit
 from ..measurement import Judged
 from .call import Arrays, Call, arrays, available, clustered, peak, timed
@@ -177,7 +177,7 @@ def _found(
     call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
 ) -> Found:
     return Found(
-        way, call.kernel.name, called(call.device), str(call.dtype).removeprefix("torch."),
+        way, call.kernel.name, called(call.device), name_of(call.dtype),
         call.tokens, call.heads, call.width, call.causal, call.seed, looked, misses, worst.status,
         worst.error, worst.tolerance, worst.place, worst.reason, str(call.profile), policies,
     )  # fmt: skip

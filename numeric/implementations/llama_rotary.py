@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from ..profile import unit_roundoff
+from ..devices import unit_roundoff
 from ..rounded import Rounded
 from ..walk import Replacement, never
 from . import DoesNotFit, Implementation

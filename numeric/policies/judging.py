@@ -27,6 +27,7 @@ from ..compare import (
     REFERENCE_SHARE,
     SIDES,
     Comparison,
+    each,
     of_definition,
     place_in,
     unusable,
@@ -60,20 +61,14 @@ def probable(
     if unusable(sides, bounds) is not None:
         return None
     radii = [bound.likely() for bound in bounds]
-    found: Comparison | None = None
-    for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
-        one = worst(side, bound.value, radius * (1 + REFERENCE_SHARE))
-        told = f"the {name} side is off its definition in float64 by more than its errors spread"
-        status = "violated" if one[0] > one[1] else "held"
-        new = Comparison(*one, status, told if status == "violated" else "")
-        found = new if found is None else worse(found, new)
+    told = "the {} side is off its definition in float64 by more than its errors spread"
+    found = each(sides, bounds, [radius * (1 + REFERENCE_SHARE) for radius in radii], told)
     if equal:
         one = worst(sides[0], sides[1], radii[0] + radii[1])
-        status = "violated" if one[0] > one[1] else "held"
-        told = "the sides differ by more than their errors spread" if status == "violated" else ""
-        new = Comparison(*one, status, told)
-        found = new if found is None else worse(found, new)
-    return found
+        wrong = one[0] > one[1]
+        told = "the sides differ by more than their errors spread" if wrong else ""
+        found.append(Comparison(*one, "violated" if wrong else "held", told))
+    return worse(*found)
 
 
 def chance(entries: int) -> float:

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.arithmetic import Arithmetic
-from ...numeric.profile import profile_of, unit_roundoff
+from ...numeric.devices import unit_roundoff
+from ...numeric.profile import profile_of
 from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
