@@ -13,6 +13,7 @@ from .devices import wide_dtype
 from .profile import Profile
 from .rounded import Rounded, Scalar
 from .spread import Part, multiplicity, plus, radius_of, root, sources
+from .walk import Moves
 
 FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
 LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
@@ -30,16 +31,11 @@ def representable(c: Scalar, u: float) -> bool:
     return scaled == math.floor(scaled)
 
 
-def _moved(x: Any, how: Callable[[Tensor], Tensor]) -> Any:
-    """Entries in other places; truth values and indices carry no radius."""
-    return x.moved(how) if isinstance(x, Rounded) else how(x)
-
-
 def _filled(x: Tensor | None, like: Rounded) -> Tensor:
     return torch.zeros_like(like.value) if x is None else x.expand(like.value.shape)
 
 
-class Arithmetic:
+class Arithmetic(Moves):
     """The array functions of :class:`Rounded`, with the unit roundoffs of one profile.
 
     With ``spreads`` its arrays carry how far independent errors spread, beside the worst case.
@@ -230,38 +226,16 @@ class Arithmetic:
 
     # shape
 
-    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
-        """x repeated: its errors are the same wherever it stands."""
-        size = torch.Size(shape)
-        if not isinstance(x, Rounded):
-            return torch.broadcast_to(x, size)
-        again = size.numel() != x.value.numel()
-        return x.moved(lambda a: torch.broadcast_to(a, size), again=again)
-
-    def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
-        """The axes in another order."""
-        return _moved(x, lambda a: a.permute(tuple(axes)))
-
-    def expand_dims(self, x: Any, axis: int) -> Any:
-        """A new axis of length 1."""
-        return _moved(x, lambda a: a.unsqueeze(axis))
-
-    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The same entries in row-major order."""
-        return _moved(x, lambda a: a.reshape(tuple(shape)))
+    def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
+        """Entries in other places; those of a place that is taken twice have one error."""
+        return x.moved(how, again=again) if isinstance(x, Rounded) else how(x)
 
     def arange(self, n: int) -> Tensor:
         """0, 1, .., n − 1: indices carry no radius."""
         return torch.arange(n)
 
-    def take(self, x: Any, indices: Tensor, axis: int) -> Any:
-        """The entries at some places of an axis; those taken twice have one error."""
-        if not isinstance(x, Rounded):
-            return x.index_select(axis, indices)
-        again = self.spreads and len(torch.unique(indices)) < len(indices)
-        return x.moved(lambda a: a.index_select(axis, indices), again=again)
-
-    def _joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+    def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        """Several arrays as one."""
         if not isinstance(parts[0], Rounded):
             return how(list(parts))
         radius = None
@@ -293,14 +267,6 @@ class Arithmetic:
             result.shared = how([_filled(f, a) for f, a in zip(far, arrays, strict=True)])
         result.varied = all(a.varied for a in arrays) and multiplicity(result.value) == 1
         return result
-
-    def concat(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays one after the other."""
-        return self._joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
-
-    def stack(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays along a new axis."""
-        return self._joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
 
     def sum(self, x: Rounded, axis: int) -> Rounded:
         """The sum over an axis."""
