@@ -37,7 +37,7 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term, free
 
-from ..attention_bound import AttentionBound
+from ..attention_bound import AttentionBound, scores_of
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
 from ..rounded import Rounded
@@ -363,9 +363,9 @@ def seen(
         first = max(1, LARGEST // max(1, keys))
         found = call.arguments(reading, first)
         if found is not None and _fits(found):
-            query, key = found[:2]
+            query, key, value, *mask = found
             kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
-            inside = attended(*found, kernel=kernel)
+            inside = attended(scores_of(query, key, *mask), query, key, value, kernel)
             if (alike := _alike(inside)) <= ALIKE:
                 looked = _inside(call, inside, moved, error[..., :first, :], first)
                 return replace(looked, alike=alike)

@@ -33,7 +33,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound, rises_of, softmax_bound
+from ..attention_bound import AttentionBound, Scores, scores_of, softmax_bound
 from ..profile import Profile
 from ..rounded import Rounded
 from ..spread import LAMBDA, Part, radius_of, root, sources
@@ -133,50 +133,36 @@ class Attended:
 
 
 def attended(
-    query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None, *,
-    kernel: Kernel,
-) -> Attended:  # fmt: skip
-    """The exact weights and output, and the errors of one kernel."""
-    arithmetic = query.arithmetic
-    profile = arithmetic.profile
+    x: Scores, query: Rounded, key: Rounded, value: Rounded, kernel: Kernel
+) -> Attended:
+    """The exact output of a call with these scores, and the errors of one kernel."""
+    profile, v = query.arithmetic.profile, value.value
     u, width = profile.accumulate, query.shape[-1]
     low = profile.store > u
     store_score = math.sqrt(kernel.scores_stored) * profile.store if low else 0.0
     store_weight = profile.store if kernel.weights_stored and low else 0.0
-    scale = 1 / math.sqrt(width)
-    q, k, v = query.value, key.value, value.value
-    dots = q @ k.mT * scale
-    norms = scale * q.norm(dim=-1)[..., :, None] * k.norm(dim=-1)[..., None, :]
-    square = (width + 4) * u * u * norms.square()
-    scores, bias = dots, None
-    if isinstance(mask, Rounded):
-        added = arithmetic.stored(mask, profile.store)
-        bias = added.likely()
-        scores = dots + added.value
-        square = square + (u * dots.abs()).square()
-    elif mask is not None:
-        scores = torch.where(mask, dots, -math.inf)
-    seen = torch.where(scores.isinf(), 0.0, scores)
-    top = scores.amax(-1, keepdim=True)
-    below = torch.where(scores.isinf(), 0.0, top - seen)
-    rises = 1.0 + rises_of(scores)
-    square = square + (store_score * store_score + u * u * (bias is not None)) * seen.square()
+    square = (width + 4) * u * u * x.norms.square()
+    if x.bias is not None:
+        square = square + (u * x.dots.abs()).square()
+    seen = torch.where(x.scores.isinf(), 0.0, x.scores)
+    below = torch.where(x.scores.isinf(), 0.0, x.top - seen)
+    rises, weights = x.rises, x.weights
+    square = square + (store_score * store_score + u * u * (x.bias is not None)) * seen.square()
     square = square + (u * below).square() + (kernel.exponential_error * u * (1 + rises)).square()
     read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
-    own_query, own_key = (_read(x, read) for x in (query, key))
-    sigma = square.sqrt()
-    weights = torch.softmax(scores, -1)
+    own_query, own_key = _read(query, read), _read(key, read)
     size = weights @ v.abs()
     sums = (kernel.terms + 2 * rises + 4).sqrt() * u * size
     sums = sums + profile.operand * (weights.square() @ v.square()).sqrt()
     flushed = None
     if store_weight and profile.least > 2.0**-100:  # float16: small weights are lost, not rounded
-        unscaled = torch.exp(scores - top)
+        unscaled = torch.exp(x.scores - x.top)
         flushed = torch.where(unscaled < profile.least, weights, 0.0)
         sums = sums + profile.least * v.norm(dim=-2, keepdim=True)
     return Attended(
-        query, key, value, own_query, own_key, profile, scale, dots, weights, weights @ v, sigma,
-        (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums, flushed, bias,
+        query, key, value, own_query, own_key, profile, 1 / math.sqrt(width), x.dots, weights,
+        weights @ v, square.sqrt(), (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums,
+        flushed, None if x.bias is None else x.bias.likely(),
     )  # fmt: skip
 
 
@@ -215,8 +201,9 @@ def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
 ) -> Rounded:
     """The deterministic bound of a kernel, with the spread of its errors."""
-    result = bound(query, key, value, *(() if mask is None else (mask,)))
-    call = attended(query, key, value, mask, kernel=kernel_of(bound, query, key))
+    scores = scores_of(query, key, mask)
+    result = bound.of(scores, query, key, value)
+    call = attended(scores, query, key, value, kernel_of(bound, query, key))
     p, v, o = call.weights, value.value, call.output
     rho = common(call)
     e = torch.where(p == 0, 0.0, torch.expm1(LAMBDA * call.score_sigma))
