@@ -59,7 +59,7 @@ def _bound(x: Rounded, positions: Rounded, frequencies: Rounded) -> Rounded:
     arithmetic = x.arithmetic
     p, w = _as_float32(positions), _as_float32(frequencies)
     product = p[..., None] * w
-    # As one radius: the same positions are rounded alike in every call, so errors may be equal.
+    # As one radius: a cosine and its sine, and every call at one position, are off alike.
     angles = Rounded(arithmetic, product.value, product.radius, product.unit)
     half = frequencies.shape[0]
     cos, sin = (

@@ -8,6 +8,7 @@ import torch
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
+from attnproof.numeric.implementations import llama_rotary
 from attnproof.numeric.policies.residual import LIMIT, Generic
 from attnproof.numeric.policies.weights import attention_spread
 from attnproof.numeric.profile import profile_of
@@ -69,3 +70,12 @@ def test_a_table_of_differences_has_equal_errors_along_its_diagonals() -> None:
         error = torch.cos(apart.float() * step).bfloat16().double() - bound.value
         worst = max(worst, Generic(bound, error, {}).along(bound.value).z(LIMIT))
     assert worst < LIMIT
+
+
+def test_an_angle_is_off_alike_in_its_cosine_and_sine() -> None:
+    numbers = Arithmetic(profile_of(torch.float32, CPU), spreads=True)
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.rand(shape, generator=generator).double() for shape in ((2, 8), (4,)))
+    p = torch.tensor([1e5, 1e6]).double()
+    turned = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
+    assert bool((turned.likely() < 0.99 * turned.error()).all())  # |sin| + |cos| is below 2
