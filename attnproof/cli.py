@@ -22,7 +22,7 @@ from .options import app
 
 PARTS = (
     "theorem_commands", "encoding_commands", "real_code.commands", "scale_commands",
-    "comparing.commands", "sweep_commands", "study_commands",
+    "comparing.commands", "sweep_commands", "calibration_command",
 )  # fmt: skip
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)
@@ -45,8 +45,7 @@ def _app(
 
 RECORDS = {
     "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
-    "--trials": ("trials", "TrialsRecord"), "--sweep": ("sweeping.records", "SweepRecord"),
-    "--code": ("real_code.records", "CodesRecord"),
+    "--sweep": ("sweeping.records", "SweepRecord"), "--code": ("real_code.records", "CodesRecord"),
     "--equal": ("comparing.records", "EqualRecord"),
     "--classes": ("comparing.records", "ClassesRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
@@ -56,7 +55,6 @@ RECORDS = {
 @app.command()
 def schema(
     table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
-    trials: Annotated[bool, typer.Option("--trials", help="Of the tables of trials.")] = False,
     of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
     code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
     equal: Annotated[bool, typer.Option("--equal", help="Of two programs compared.")] = False,
@@ -67,8 +65,8 @@ def schema(
 ) -> int:
     """The JSON schema of the record."""
     asked = {
-        "--table": table, "--trials": trials, "--sweep": of_sweep, "--code": code,
-        "--equal": equal, "--classes": classes, "--calibration": calibration,
+        "--table": table, "--sweep": of_sweep, "--code": code, "--equal": equal,
+        "--classes": classes, "--calibration": calibration,
     }  # fmt: skip
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:

@@ -19,7 +19,7 @@ from .encoding_law import Answer, EncodingLaw, letters, stated
 from .symbolic.budget import spend
 from .symbolic.claim import Claim, equal
 from .symbolic.prove import decide
-from .symbolic.refute import refute
+from .symbolic.refute import obeying
 from .symbolic.statement import Statement
 
 LIMIT = 1.0  # seconds to find an instance
@@ -84,11 +84,10 @@ def _obeyed(encoding: Encoding, under: tuple[str, ...]) -> bool:
 
 
 def _has_instance(asked: Statement | Answer) -> bool:
-    """Whether a witness is found against 0 = 1: what refutes it obeys what is assumed."""
+    """Whether values are found, certified, that obey what is assumed."""
     if isinstance(asked, Answer):
         return False
-    found = refute(asked.claims[""], asked.givens, asked.assume, asked.laws, limit_seconds=LIMIT)
-    return found is not None
+    return obeying(asked.givens, asked.assume, asked.laws, LIMIT) is not None
 
 
 def _false(encoding: Encoding) -> Claim:

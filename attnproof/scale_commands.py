@@ -52,9 +52,6 @@ Ways = Annotated[
 ]  # fmt: skip
 KernelName = Annotated[str, typer.Option(metavar="auto|flash|efficient|cudnn|math")]
 Causal = Annotated[bool, typer.Option("--causal", help="Each row sees keys up to its own place.")]
-Compare = Annotated[
-    int, typer.Option("--rounds", min=0, help="Time check against forward in so many rounds.")
-]
 Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of the record.")]
 
 
@@ -69,7 +66,6 @@ def scale(
     kernel: KernelName = "auto",
     device: DeviceOption = "auto",
     seed: Seed = 0,
-    rounds: Compare = 0,
     json: JsonFile = None,
     schema: Schema = False,
 ) -> int:
@@ -83,14 +79,6 @@ def scale(
     require_device(device)
     require_file(json)
     calls = calls_of(tokens, heads, width, dtype or [Dtype.float32], causal, kernel, device, seed)
-    if rounds:
-        from .numeric.at_scale.methods import COUNTED, cost_at_scale
-
-        require_known(way or (), COUNTED, "a way counted in forwards", ", ".join(COUNTED))
-        for call in calls:
-            for name in way or ("sampled", "clustered"):
-                print(cost_at_scale(call, name, rounds))
-        return 0
     found, missing, errors = _found(calls, way or ())
     if missing and not found and not errors:
         raise Interrupted("interrupted before any check was finished; nothing written")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from time import perf_counter
+from functools import partial
 
 import torch
 from rich.table import Table
 
-from attnproof.numeric.at_scale.call import Call, kernel_named
-from attnproof.numeric.at_scale.methods import cost_at_scale
+from attnproof.numeric.at_scale.call import Call, arrays, clustered, kernel_named
+from attnproof.numeric.at_scale.clusters import CLUSTERS, check_every_row
+from attnproof.numeric.at_scale.methods import ON_ONE_FORWARD
 from attnproof.numeric.devices import chosen, dtype_named
 from attnproof.numeric.residues.exact import checked
 from attnproof.numeric.residues.towers import tower
@@ -18,6 +17,7 @@ from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import permutation, real, sizes
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention
+from benchmarks.numeric_time import InForwards, in_forwards
 
 __all__ = ["at_scale_cost", "exact_cost"]
 
@@ -39,34 +39,28 @@ def at_scale_cost() -> Table:
                 causal=causal,
             )  # fmt: skip
             for way in WAYS:
-                one = cost_at_scale(call, way, rounds=3)
+                one = at_scale(call, way, rounds=3)
                 table.add_row(
-                    way, dtype, "yes" if causal else "no", f"{one.forward_seconds:.2f}",
-                    f"{one.check_seconds:.2f}", f"{one.ratio:.3f}", f"{one.cpu_ratio:.3f}",
+                    way, dtype, "yes" if causal else "no", f"{one.forward:.2f}",
+                    f"{one.check:.2f}", f"{one.ratio:.3f}", f"{one.cpu_ratio:.3f}",
                 )  # fmt: skip
     return table
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Seconds of one forward in float32, and of one side of the identity, every row of it exact."""
-
-    tokens: int
-    heads: int
-    forward: float
-    side: float
-
-    @property
-    def ratio(self) -> float:
-        """One side, in forwards."""
-        return self.side / self.forward
-
-    def __str__(self) -> str:
-        heads = f"{self.heads} head{'s' * (self.heads != 1)}"
-        return (
-            f"n = {self.tokens}, {heads}: forward {self.forward:.3f} s, one side exact "
-            f"{self.side:.3f} s, ratio {self.ratio:.2f}"
-        )
+def at_scale(call: Call, way: str, rounds: int = 5) -> InForwards:
+    """One forward, and one forward with its check in a way that has one."""
+    if way == "clustered":
+        clusters = clustered(call, min(CLUSTERS, call.tokens))
+        x = clusters.arrays
+        return in_forwards(
+            lambda: call.run(*x), lambda: check_every_row(call, clusters, call.run(*x)),
+            call.device, rounds,
+        )  # fmt: skip
+    x = arrays(call)
+    return in_forwards(
+        lambda: call.run(*x), lambda: ON_ONE_FORWARD[way](call, x, call.run(*x)), call.device,
+        rounds,
+    )  # fmt: skip
 
 
 def pairs(heads: int) -> Statement:
@@ -83,8 +77,10 @@ def pairs(heads: int) -> Statement:
     return Statement(givens, {"": claim})
 
 
-def cost(tokens: int = 4_096, heads: int = 1, forward_heads: int = 8, rounds: int = 5) -> Cost:
-    """The least time of some rounds, forward and check one after the other.
+def exactly(
+    tokens: int = 4_096, heads: int = 1, forward_heads: int = 8, rounds: int = 5
+) -> InForwards:
+    """One forward in float32, and both sides of the identity with every row of them exact.
 
     One head of the check against a forward of several is what a sample costs.
     """
@@ -98,18 +94,8 @@ def cost(tokens: int = 4_096, heads: int = 1, forward_heads: int = 8, rounds: in
         if check.status != "held" or check.compared < heads * tokens:
             raise RuntimeError(f"{check.status} after {check.compared} entries: {check.reason}")
 
-    def forward() -> None:
-        torch.nn.functional.scaled_dot_product_attention(*data)
-
-    runs: tuple[Callable[[], None], ...] = (forward, exact)
-    least = {run: float("inf") for run in runs}
-    for k in range(rounds + 1):
-        for run in runs if k % 2 else reversed(runs):
-            start = perf_counter()
-            run()
-            if k:  # the first round builds tables
-                least[run] = min(least[run], perf_counter() - start)
-    return Cost(tokens, heads, least[forward], least[exact] / 2)
+    forward = partial(torch.nn.functional.scaled_dot_product_attention, *data)
+    return in_forwards(forward, exact, data.device, rounds)
 
 
 def exact_cost() -> Table:
@@ -119,9 +105,9 @@ def exact_cost() -> Table:
         title="Exact, heads of 64",
     )  # fmt: skip
     for tokens, heads, beside in ((4_096, 1, 1), (4_096, 1, 8), (4_096, 8, 8)):
-        one = cost(tokens, heads, beside, rounds=3)
+        one = exactly(tokens, heads, beside, rounds=3)
         table.add_row(
-            f"{tokens:,}", str(heads), str(beside), f"{one.forward:.3f}", f"{one.side:.3f}",
-            f"{one.ratio:.2f}",
+            f"{tokens:,}", str(heads), str(beside), f"{one.forward:.3f}", f"{one.check / 2:.3f}",
+            f"{one.ratio / 2:.2f}",
         )  # fmt: skip
     return table

@@ -59,6 +59,41 @@ def softmax_bound(scores: Rounded) -> Rounded:
     return arithmetic.rounded(weights, radius, scores.unit)
 
 
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The exact scores of some rows: without mask and bias (``dots``), and as they are weighed.
+
+    ``norms`` are ‖q‖‖k‖/√ℓ, ``bias`` is the bias as it is stored, ``rises`` the number of
+    left-to-right maxima of a row.
+    """
+
+    dots: Tensor
+    norms: Tensor
+    scores: Tensor
+    bias: Rounded | None
+    top: Tensor
+    rises: Tensor
+    weights: Tensor
+
+
+def scores_of(
+    query: Rounded, key: Rounded, mask: Tensor | Rounded | None = None
+) -> Scores:
+    """Queries and keys at their exact values; the mask is a mask, or a bias on the scores."""
+    scale = 1 / math.sqrt(query.shape[-1])
+    q, k = query.value, key.value
+    dots = q @ k.mT * scale
+    norms = scale * q.norm(dim=-1)[..., :, None] * k.norm(dim=-1)[..., None, :]
+    scores, bias = dots, None
+    if isinstance(mask, Rounded):
+        bias = query.arithmetic.stored(mask, query.arithmetic.profile.store)
+        scores = dots + bias.value
+    elif mask is not None:
+        scores = torch.where(mask, dots, -math.inf)
+    top, rises = scores.amax(-1, keepdim=True), 1.0 + rises_of(scores)
+    return Scores(dots, norms, scores, bias, top, rises, torch.softmax(scores, -1))
+
+
 @dataclass(frozen=True)
 class AttentionBound:
     """The bound for one kernel; ``scores_stored`` and ``weights_stored`` in the dtype or not.
@@ -76,30 +111,25 @@ class AttentionBound:
     def __call__(
         self, query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
     ) -> Rounded:
-        """The exact attention and its radius; the mask is a mask, or a bias on the scores."""
+        """The exact attention and its radius."""
+        return self.of(scores_of(query, key, mask), query, key, value)
+
+    def of(self, x: Scores, query: Rounded, key: Rounded, value: Rounded) -> Rounded:
+        """The same where the scores are known."""
         profile = query.arithmetic.profile
         u, width, scale = profile.accumulate, query.shape[-1], 1 / math.sqrt(query.shape[-1])
         of_norms, of_scores = weight_error(self, profile, width)
-        scores = query.value @ key.value.mT * scale
-        norms = (
-            scale * query.value.norm(dim=-1)[..., :, None] * key.value.norm(dim=-1)[..., None, :]
-        )
-        eta = of_norms * norms + _input_error(query, key, scale)
-        if isinstance(mask, Rounded):
-            bias = query.arithmetic.stored(mask, profile.store)
-            eta = eta + u * scores.abs() + bias.error()
-            scores = scores + bias.value
-            eta = eta + u * torch.where(scores.isinf(), 0.0, scores.abs())
-        elif mask is not None:
-            scores = torch.where(mask, scores, -math.inf)
-        top, rises = scores.amax(-1, keepdim=True), 1.0 + rises_of(scores)
-        eta = eta + of_scores * scores.abs() + u * (top - scores)
-        eta = eta + profile.kernel(self.kernel).exponential_error * u * (1 + rises)
-        weights, v = torch.softmax(scores, -1), value.value
+        eta = of_norms * x.norms + _input_error(query, key, scale)
+        if x.bias is not None:
+            eta = eta + u * x.dots.abs() + x.bias.error()
+            eta = eta + u * torch.where(x.scores.isinf(), 0.0, x.scores.abs())
+        eta = eta + of_scores * x.scores.abs() + u * (x.top - x.scores)
+        eta = eta + profile.kernel(self.kernel).exponential_error * u * (1 + x.rises)
+        weights, v = x.weights, value.value
         e = torch.where(weights == 0, 0.0, torch.expm1(eta))
         one = Sums(
-            top, torch.ones_like(top), (weights * e).sum(-1, keepdim=True),
-            (weights * e * e).sum(-1, keepdim=True), rises, weights @ v, weights @ (v * v),
+            x.top, torch.ones_like(x.top), (weights * e).sum(-1, keepdim=True),
+            (weights * e * e).sum(-1, keepdim=True), x.rises, weights @ v, weights @ (v * v),
         )  # fmt: skip
         least = v.abs().sum(-2, keepdim=True)
         radius, spread, total = distance(one, least, key.shape[-2], profile, self)

@@ -44,30 +44,36 @@ class Comparison:
 RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
-def worse(a: Comparison, b: Comparison) -> Comparison:
-    """The one that says more against the claim."""
-    return max(a, b, key=lambda c: (RANK[c.status], c.ratio))
+def worse(*found: Comparison) -> Comparison:
+    """The one that says most against the claim; of equals the first."""
+    return max(found, key=lambda c: (RANK[c.status], c.ratio))
 
 
 def compared(
-    left: Tensor, right: Tensor, left_bound: Rounded, right_bound: Rounded,
-    reference_radius: tuple[Tensor, Tensor] | None = None,
+    relation: str, computed: Sequence[Tensor], bounds: Sequence[Rounded],
+    own: tuple[Tensor, Tensor] | None = None, *, every_entry: bool = True,
 ) -> Comparison:  # fmt: skip
-    """left against right, and each against the exact value of its own term.
+    """Left and right, in their relation, and each against the exact value of its own term.
 
-    The tolerance of left = right is the sum of the two radii.  ``reference_radius`` is what the
-    float64 references themselves may be off; without it a small share of the tolerance.
+    The tolerance of left and right is the sum of the two radii.  ``own`` is what the float64
+    references themselves may be off; without it a small share of the tolerance.
     """
-    sides, bounds = wide(left, right), (left_bound, right_bound)
+    left, right = sides = wide(*computed)
     bad = unusable(sides, bounds)
     if bad is not None:
         return bad
-    radius = left_bound.error() + right_bound.error()
-    equation = worst(sides[0], sides[1], radius)
-    found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
-    wrong = misread(sides, bounds, reference_radius)
+    radius, wrong = bounds[0].error() + bounds[1].error(), misread(sides, bounds, own)
+    if relation == "!=":
+        return _different(left, right, radius, every_entry=every_entry) if wrong is None else wrong
+    if relation == "=":
+        equation, hidden = worst(left, right, radius), True
+        found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
+    else:
+        gap = torch.where(left == right, 0.0, left - right)
+        found = _least(relation, gap, radius.expand(gap.shape))
+        hidden = bool((gap <= radius).all())
     found = found if wrong is None else worse(found, wrong)
-    if found.status == "held" and says_nothing(radius, left_bound.value, right_bound.value):
+    if found.status == "held" and hidden and says_nothing(radius, *(b.value for b in bounds)):
         return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
     return found
 
@@ -90,18 +96,27 @@ def unusable(sides: Sequence[Tensor], bounds: Sequence[Rounded]) -> Comparison |
 
 
 def misread(
-    sides: Sequence[Tensor], bounds: Sequence[Rounded],
-    reference_radius: tuple[Tensor, Tensor] | None = None,
-) -> Comparison | None:  # fmt: skip
+    sides: Sequence[Tensor], bounds: Sequence[Rounded], own: tuple[Tensor, Tensor] | None = None
+) -> Comparison | None:
     """A side farther from the exact value of its own term than its bound allows."""
-    found: Comparison | None = None
-    for k, (name, side, bound) in enumerate(zip(SIDES, sides, bounds, strict=True)):
-        radius = of_definition(bound, None if reference_radius is None else reference_radius[k])
-        error, tolerance, place = worst(side, bound.value, radius)
-        if error > tolerance:
-            reason = f"the {name} side is not the value of its definition in float64"
-            one = Comparison(error, tolerance, place, "violated", reason)
-            found = one if found is None else worse(found, one)
+    radii = [
+        of_definition(bound, None if own is None else own[k]) for k, bound in enumerate(bounds)
+    ]
+    told = "the {} side is not the value of its definition in float64"
+    found = worse(*each(sides, bounds, radii, told))
+    return found if found.status == "violated" else None
+
+
+def each(
+    sides: Sequence[Tensor], bounds: Sequence[Rounded], radii: Sequence[Tensor], told: str
+) -> list[Comparison]:
+    """Each side against the exact value of its own term; ``told`` is what is wrong with one."""
+    found = []
+    for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
+        one = worst(side, bound.value, radius)
+        wrong = one[0] > one[1]
+        status, reason = ("violated", told.format(name)) if wrong else ("held", "")
+        found.append(Comparison(*one, status, reason))
     return found
 
 
@@ -167,33 +182,12 @@ def positive(computed: Tensor, bound: Rounded) -> Comparison:
 TOO_CLOSE = "too close to tell in this dtype"
 
 
-def ordered(
-    relation: str, sides: Sequence[Tensor], bounds: Sequence[Rounded],
-    reference_radius: tuple[Tensor, Tensor] | None = None,
-) -> Comparison:  # fmt: skip
-    """left >= right or left > right, entry by entry.
+def _least(relation: str, gap: Tensor, radius: Tensor) -> Comparison:
+    """The entry that speaks most against left > right, or >=.
 
     Violated where right − left exceeds the rounding bounds of both.  ">=" holds otherwise; ">"
     holds if left − right exceeds them everywhere, and is skipped if an entry is too close.
     """
-    left, right = wide(*sides)
-    bad = unusable((left, right), bounds)
-    if bad is not None:
-        return bad
-    gap = torch.where(left == right, 0.0, left - right)
-    radius = (bounds[0].error() + bounds[1].error()).expand(gap.shape)
-    found = _least(relation, gap, radius)
-    wrong = misread((left, right), bounds, reference_radius)
-    found = found if wrong is None else worse(found, wrong)
-    if found.status == "held" and bool((gap <= radius).all()) and (
-        says_nothing(radius, bounds[0].value, bounds[1].value)
-    ):
-        return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
-    return found
-
-
-def _least(relation: str, gap: Tensor, radius: Tensor) -> Comparison:
-    """The entry that speaks most against left > right, or >=."""
     margin = gap / radius.clamp(min=torch.finfo(torch.float64).tiny)
     place = place_in(gap, int(margin.nan_to_num().argmin()))
     least, bound = float(gap[place]), float(radius[place])
@@ -210,22 +204,13 @@ def _least(relation: str, gap: Tensor, radius: Tensor) -> Comparison:
     return Comparison(error, bound, place, "held", reason)
 
 
-def different(
-    sides: Sequence[Tensor], bounds: Sequence[Rounded],
-    reference_radius: tuple[Tensor, Tensor] | None = None, *, every_entry: bool,
-) -> Comparison:  # fmt: skip
+def _different(left: Tensor, right: Tensor, radius: Tensor, *, every_entry: bool) -> Comparison:
     """left != right: held if some entry differs by more than the rounding bounds of both.
 
     Violated only if every entry was compared, has no rounding error, and is equal.
     """
-    left, right = wide(*sides)
-    bad = unusable((left, right), bounds)
-    if bad is None:
-        bad = misread((left, right), bounds, reference_radius)
-    if bad is not None:
-        return bad
     gap = torch.where(left == right, 0.0, (left - right).abs())
-    radius = (bounds[0].error() + bounds[1].error()).expand(gap.shape)
+    radius = radius.expand(gap.shape)
     margin = torch.where(gap == 0, 0.0, gap / radius.clamp(min=torch.finfo(torch.float64).tiny))
     place = place_in(gap, int(margin.argmax()))
     most, bound = float(gap[place]), float(radius[place])

@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-# One thread for arrays so small that several would only wait for each other
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch computes on one thread inside, and on as many as before after it."""
+def threads(count: int) -> Iterator[None]:
+    """Torch computes on so many threads inside, and on as many as before after it."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """For arrays so small that several threads would only wait for each other."""
+    return threads(1)
+
+
+# What follows from a dtype alone
+
+def name_of(dtype: torch.dtype) -> str:
+    """``"float32"`` and its like."""
+    return str(dtype).removeprefix("torch.")
+
+
+def unit_roundoff(dtype: torch.dtype) -> float:
+    """Half the gap between 1 and the next number, the largest relative error of one rounding.
+
+    >>> unit_roundoff(torch.bfloat16) == 2**-8
+    True
+    """
+    return torch.finfo(dtype).eps / 2
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What functions and sums are computed in, positions and angles kept in: at least float32.
+
+    Rotary code does so everywhere; in bfloat16 position 257 would be 256.
+    """
+    return torch.float32 if torch.finfo(dtype).bits == 16 else dtype
 
 
 # The devices and dtypes a statement can be measured on
@@ -78,7 +106,7 @@ def _count(kind: str) -> int:
 
 def dtype_named(dtype: str | torch.dtype) -> torch.dtype:
     """The torch dtype of a name like "float32".  Raises :class:`UnknownDtype` for others."""
-    name = str(dtype).removeprefix("torch.")
+    name = dtype if isinstance(dtype, str) else name_of(dtype)
     if name not in DTYPES:
         raise UnknownDtype(f"dtype {name!r} was asked for; known: {', '.join(DTYPES)}")
     return DTYPES[name]

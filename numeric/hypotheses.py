@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.claim import Claim, Law
+from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.derive import Contraction, contraction
-from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
+from attnproof.symbolic.givens import NUMBERS, SIGNED
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
@@ -54,42 +54,36 @@ class Unsatisfiable(ValueError):
 
 def broken(statement: Statement, sizes: dict[str, int], values: Mapping[str, Any]) -> str | None:
     """The first hypothesis that does not hold for these values in float64, in words."""
-    for left, right in statement.assume:
-        if not holds(Claim("=", left, right), sizes, values):
-            return f"{left!r} = {right!r}"
-    for law in statement.laws:
-        every = index_values(law, sizes)
-        if any(not holds(law.claim, sizes, {**values, **at}) for at in every):
-            return _told(law)
+    for claim in statement.hypotheses:
+        every = index_values(claim, sizes)
+        if any(not holds(claim, sizes, {**values, **at}) for at in every):
+            return in_words(claim)
     return None
 
 
-def _told(law: Law) -> str:
-    return f"{law.claim.left!r} {law.claim.relation} {law.claim.right or 0!r}"
+def in_words(claim: Claim) -> str:
+    """A hypothesis in words; of a sign, that it is one."""
+    return f"{claim.left!r} {claim.relation} {claim.right or 0!r}"
 
 
-def index_values(law: Law, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
-    """All values of the indices that a law speaks of; of nothing else are all values tried.
+def index_values(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """All values of the indices that a hypothesis speaks of; of nothing else are all tried.
 
-    Raises :class:`Unsatisfiable` for a law of anything else, and for too many indices.
+    Raises :class:`Unsatisfiable` for one of anything else, and for too many indices.
     """
-    variables, told = law.claim.variables, _told(law)
+    variables = claim.variables
     if any(given.kind != "index" for _, given in variables):
-        parts = (law.claim.left, law.claim.right or law.claim.left)
-        functions = any(part.op == "call" for side in parts for part in postorder(side))
+        functions = any(part.op == "call" for side in claim.sides for part in postorder(side))
         what = "a function" if functions else "values"
         names = ", ".join(name for name, _ in variables)
-        raise Unsatisfiable(f"{what} with {told} for all {names} cannot be drawn", hopeless=True)
-    every = product(*(range(_below(given, sizes)) for _, given in variables))
+        text = f"{what} with {in_words(claim)} for all {names} cannot be drawn"
+        raise Unsatisfiable(text, hopeless=True)
+    every = product(*(range(given.measured(sizes)[1]) for _, given in variables))
     chosen = list(islice(every, INDEX_VALUES + 1))
     if len(chosen) > INDEX_VALUES:
-        raise Unsatisfiable(f"{told} is tried for every index at small sizes", too_large=True)
+        text = f"{in_words(claim)} is tried for every index at small sizes"
+        raise Unsatisfiable(text, too_large=True)
     return ({name: i for (name, _), i in zip(variables, at, strict=True)} for at in chosen)
-
-
-def _below(given: Given, sizes: dict[str, int]) -> int:
-    assert given.below is not None
-    return length_value(given.below, sizes)
 
 
 def sides(claim: Claim, sizes: dict[str, int], values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
@@ -199,7 +193,8 @@ def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> M
     Raises :class:`Unsatisfiable` with the hypothesis that does not.
     """
     for law in statement.laws:
-        index_values(law, sizes)  # refuses, before any work, what could not be checked in the end
+        # Refuses, before any work, what could not be checked in the end.
+        index_values(law.claim, sizes)
     told = frozenset(k for k, g in statement.givens.items() if g.kind in NUMBERS)
     formed: list[Formed] = []
     kept: dict[str, float] = {}

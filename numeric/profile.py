@@ -12,26 +12,9 @@ import torch
 
 from .calibration.record import SEQUENTIAL, Depth, KernelConstants
 from .calibration.store import constants_for
+from .devices import name_of, unit_roundoff, wide_dtype
 
-_LOW = (torch.bfloat16, torch.float16)
 _OPERAND = {"highest": 0.0, "high": 2.0**-11, "medium": 2.0**-8}
-
-
-def unit_roundoff(dtype: torch.dtype) -> float:
-    """Half the gap between 1 and the next number, the largest relative error of one rounding.
-
-    >>> unit_roundoff(torch.bfloat16) == 2**-8
-    True
-    """
-    return torch.finfo(dtype).eps / 2
-
-
-def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype that positions, frequencies and angles are kept in: at least float32.
-
-    Rotary code does so everywhere; in bfloat16 position 257 would be 256.
-    """
-    return torch.float32 if dtype in _LOW else dtype
 
 
 @dataclass(frozen=True)
@@ -46,7 +29,6 @@ class Profile:
     accumulation.  ``calibration`` names the measurement that the constants are from.
     """
 
-    name: str
     dtype: torch.dtype
     store: float
     wide: float
@@ -64,7 +46,8 @@ class Profile:
     calibration: str
 
     def __str__(self) -> str:
-        words = f"{self.name}: stored at {_two(self.store)}, summed at {_two(self.accumulate)}"
+        words = f"{name_of(self.dtype)}: stored at {_two(self.store)}"
+        words += f", summed at {_two(self.accumulate)}"
         words += f", angles at {_two(self.wide)}" if self.wide != self.store else ""
         words += f", matrix operands read at {_two(self.operand)}" if self.operand else ""
         return f"{words}; constants measured: {self.calibration}"
@@ -129,9 +112,7 @@ def _two(u: float) -> str:
     return f"2^{torch.tensor(u, dtype=torch.float64).log2().round().int().item()}"
 
 
-def profile_of(
-    dtype: torch.dtype, device: torch.device, name: str = "each operation rounded"
-) -> Profile:
+def profile_of(dtype: torch.dtype, device: torch.device) -> Profile:
     """The profile of code that runs operation by operation in a dtype.
 
     Matrix operands of float32 are read at the precision that
@@ -146,7 +127,7 @@ def profile_of(
         if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
             operand = max(operand, _OPERAND["high"])
     return Profile(
-        name, dtype, unit_roundoff(dtype), unit_roundoff(wide_dtype(dtype)), constants.accumulate,
+        dtype, unit_roundoff(dtype), unit_roundoff(wide_dtype(dtype)), constants.accumulate,
         operand, constants.least, constants.product, constants.function_error,
         constants.power_error, constants.sums, constants.softmax, constants.products,
         constants.narrow, constants.kernels, calibration,

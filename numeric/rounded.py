@@ -1,8 +1,10 @@
-"""Running error analysis: arrays that carry a value and a bound on its rounding error.
+"""Running error analysis: arrays with a value, a bound on its rounding error, and its spread.
 
 A term evaluated on :class:`Rounded` arrays gives, entry by entry, the exact value (in float64)
 and a radius: how far the same term, computed in the dtype of the profile, may be from it.
 The rules are those of Higham, Accuracy and Stability of Numerical Algorithms, chapter 3.
+Where the arithmetic follows it, an array says beside its radius how far independent errors
+spread (:mod:`.spread`).
 
 Over k products with one matrix M the bound |M|ᵏ r of each entry grows like ‖ |M| ‖₂ᵏ, for an
 orthogonal matrix of width d like (2d/π)^(k/2); its errors grow like ‖M‖₂ᵏ, which there is 1.
@@ -15,12 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from .profile import Profile, wide_dtype
+from .spread import LAMBDA, Part, linear, multiplicity, plus, radius_of, root, sources, with_fresh
+
+if TYPE_CHECKING:
+    from .arithmetic import Arithmetic
 
 # Errors of products of matrices in the Euclidean norm, where entries alone would grow too fast
 
@@ -62,14 +68,6 @@ def gamma(k: float, u: float) -> float:
     return k * u / (1 - k * u) if k * u < 1 else math.inf
 
 
-def _plus(*parts: Tensor | None) -> Tensor | None:
-    total = None
-    for part in parts:
-        if part is not None:
-            total = part if total is None else total + part
-    return total
-
-
 def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
     return None if a is None or b is None else how(a, b)
 
@@ -79,9 +77,15 @@ class Rounded:
 
     ``radius`` is None where the stored number is exact.  ``total`` bounds the Euclidean norm of
     all errors together where that is known to be less than what the radii say.
+
+    Where spread is followed, ``parts`` are the errors that each entry has for itself, ``shared``
+    is a radius of all others: of all there are, where nothing else is known.
     """
 
-    __slots__ = ("_norm", "arithmetic", "radius", "total", "unit", "value")
+    __slots__ = (
+        "_near", "_norm", "_varied", "arithmetic", "parts", "radius", "shared", "total", "unit",
+        "value",
+    )  # fmt: skip
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -93,6 +97,10 @@ class Rounded:
         self.unit = arithmetic.profile.store if unit is None else unit
         self.total: float | None = None
         self._norm: float | None = None
+        self.parts: tuple[Part, ...] = ()
+        self.shared: Tensor | None = radius
+        self._varied: bool | None = None
+        self._near: tuple[Any, ...] = ()
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
         return self.arithmetic
@@ -112,38 +120,131 @@ class Rounded:
         """The last two axes exchanged."""
         return self.moved(lambda x: x.mT)
 
-    def moved(self, how: Any) -> Rounded:
-        """The same entries in other places."""
+    def moved(self, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Rounded:
+        """The same entries in other places; ``again``: some of them more than once."""
         radius = None if self.radius is None else how(self.radius)
-        return Rounded(self.arithmetic, how(self.value), radius, self.unit)
+        result = Rounded(self.arithmetic, how(self.value), radius, self.unit)
+        if not self.arithmetic.spreads:
+            return result
+        shared = plus(radius_of(self.parts), self.shared) if again else self.shared
+        result.shared = None if shared is None else how(shared.expand(self.value.shape))
+        result.varied = self.varied and not again
+        if not again:
+            result.parts = tuple(
+                replace(p, view=object(), sigma=how(p.sigma.expand(self.value.shape)))
+                for p in self.parts
+            )
+        return result
 
     def error(self) -> Tensor:
         """The radius as an array."""
         return torch.zeros_like(self.value) if self.radius is None else self.radius
 
     def __getitem__(self, key: Any) -> Rounded:
-        return self.moved(lambda x: x[key])
+        keys = key if isinstance(key, tuple) else (key,)
+        return self.moved(lambda x: x[key], again=any(isinstance(k, Tensor | list) for k in keys))
+
+    # how errors spread
+
+    @property
+    def varied(self) -> bool:
+        """Whether no size is known to occur twice."""
+        if self._varied is None:
+            self._varied = multiplicity(self.value) == 1
+        return self._varied
+
+    @varied.setter
+    def varied(self, known: bool) -> None:
+        self._varied = known
+
+    def settled(
+        self, terms: Sequence[tuple[Rounded, Tensor | None]], fresh: Tensor | None = None, *,
+        also: Tensor | None = None,
+    ) -> Rounded:  # fmt: skip
+        """With the errors of Σ c·x, of one rounding an entry, and whatever else is given."""
+        kept, shared = linear(self.value.shape, terms)
+        self.varied = any(x.varied for x, _ in terms if x.value.shape == self.value.shape)
+        return self.holding(kept, plus(shared, also), fresh)
+
+    def holding(
+        self, kept: list[Part], shared: Tensor | None, fresh: Tensor | None, *more: Part
+    ) -> Rounded:
+        """With these parts, one rounding an entry, and what else is independent."""
+        new = more if fresh is None else (*more, Part.fresh(fresh, single=True))
+        self.parts, self.shared, self.varied = with_fresh(
+            self.value, kept, shared, new, varied=self.varied
+        )
+        return self
+
+    def own(self) -> Tensor | None:
+        """The parameter of what is independent entry by entry."""
+        return root(self.parts)
+
+    def probable(self) -> Tensor:
+        """The radius that independent errors of mean zero exceed hardly ever, by this alone."""
+        found = plus(radius_of(self.parts), self.shared)
+        if found is None:
+            return torch.zeros_like(self.value)
+        return found.nan_to_num(nan=math.inf).expand(self.value.shape)
+
+    def likely(self) -> Tensor:
+        """The probable radius, where it is below the deterministic one."""
+        if not self.arithmetic.spreads:
+            return self.error()
+        state = (self.parts, self.shared, self.radius)
+        if len(self._near) != 4 or any(a is not b for a, b in zip(self._near, state, strict=False)):
+            self._near = (*state, torch.minimum(self.probable(), self.error()))
+        near: Tensor = self._near[3]
+        return near
+
+    def storing(self, unit: float) -> Tensor:
+        """What one rounding at a unit may do to every entry."""
+        return self.value.abs().mul_(unit).add_(self.arithmetic.profile.least)
+
+    def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:
+        """As a function of another array, of some slope within a radius, off by so many units."""
+        if not self.arithmetic.spreads:
+            return self
+        near = of.likely()
+        steep = torch.where(near == 0, 0.0, slope(near))
+        fresh = self.storing(self.unit + units * self.arithmetic.inner(of.unit))
+        return self.settled([(of, steep)], fresh)
+
+    # operations
 
     def __add__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
         exact = isinstance(other, int | float) and other == 0
         result = self.arithmetic.rounded(
-            a.value + b.value, _plus(a.radius, b.radius), unit, exact=exact
+            a.value + b.value, plus(a.radius, b.radius), unit, exact=exact
         )
         tracked = a.total is not None or b.total is not None
         if tracked and a.shape == b.shape:
             result.total = result.stored_total(a.total_error() + b.total_error())
-        return result
+        if not self.arithmetic.spreads:
+            return result
+        return result.settled([(a, None), (b, None)], None if exact else result.storing(unit))
 
     def __mul__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
-        spread = _plus(
+        spread = plus(
             _product(a.value.abs(), b.radius, torch.mul),
             _product(a.radius, b.value.abs(), torch.mul),
             _product(a.radius, b.radius, torch.mul),
         )
-        power_of_two = isinstance(other, int | float) and abs(math.frexp(other)[0]) == 0.5
-        return self.arithmetic.rounded(a.value * b.value, spread, unit, exact=power_of_two)
+        number = isinstance(other, int | float)
+        power_of_two = number and abs(math.frexp(other)[0]) == 0.5
+        result = self.arithmetic.rounded(a.value * b.value, spread, unit, exact=power_of_two)
+        if not self.arithmetic.spreads:
+            return result
+        exact = power_of_two or (number and abs(other) in (0, 1))
+        both = a.likely() * b.likely() if a.is_off() and b.is_off() else None
+        fresh = None if exact else result.storing(unit)
+        return result.settled([(a, b.value), (b, a.value)], fresh, also=both)
+
+    def is_off(self) -> bool:
+        """Whether anything is known of its errors but that there are none."""
+        return bool(self.parts) or self.shared is not None
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -167,22 +268,41 @@ class Rounded:
             return (self**-exponent) ** -1
         size, r = self.value.abs(), self.error()
         if exponent == -1:
-            return self.arithmetic.rounded(
+            def slope(r: Tensor) -> Tensor:
+                return 1 / (size * (size - r).clamp(min=0))
+
+            inverse = self.arithmetic.rounded(
                 1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
             )
+            return inverse.sloped(self, slope, 0.0)
         spread = (size + r) ** exponent - size**exponent
         units = self.arithmetic.profile.power_error
         spread = spread + units * self.arithmetic.inner(self.unit) * size**exponent
-        return self.arithmetic.rounded(self.value**exponent, spread, self.unit)
+        power = self.arithmetic.rounded(self.value**exponent, spread, self.unit)
+        return power.sloped(self, lambda r: exponent * (size + r) ** (exponent - 1), units)
 
     def sum(self, axis: int) -> Rounded:
-        """The sum over an axis, in the order that was measured."""
-        terms = self.arithmetic.profile.sum_terms(self.value.shape[axis])
-        factor = gamma(terms, self.arithmetic.inner(self.unit))
-        radius = factor * self.value.abs().sum(axis)
+        """The sum over an axis, in the order that was measured.
+
+        Independent errors add in quadrature, in each sum those of its own entries.
+        """
+        shape, u = self.value.shape, self.arithmetic.inner(self.unit)
+        terms = self.arithmetic.profile.sum_terms(shape[axis])
+        factor, size = gamma(terms, u), self.value.abs().sum(axis)
+        radius = factor * size
         if self.radius is not None:
             radius = radius + self.radius.sum(axis) * (1 + factor)
-        return self.arithmetic.rounded(self.value.sum(axis), radius, self.unit)
+        result = self.arithmetic.rounded(self.value.sum(axis), radius, self.unit)
+        if not self.arithmetic.spreads:
+            return result
+        kept = [
+            Part(p.sources, object(), p.sigma.expand(shape).square().sum(axis).sqrt(), single=False)
+            for p in self.parts
+        ]
+        shared = None if self.shared is None else self.shared.expand(shape).sum(axis)
+        result.varied = self.varied
+        more = (Part.fresh(math.sqrt(terms) * u * size, single=False),) if shape[axis] > 1 else ()
+        return result.holding(kept, shared, result.storing(self.unit), *more)
 
     def __matmul__(self, other: Rounded) -> Rounded:
         profile, b = self.arithmetic.profile, other
@@ -191,7 +311,7 @@ class Rounded:
         terms = profile.product_terms(self.shape[-1], rows, b.shape[-1] if b.ndim > 1 else 1)
         factor = gamma(terms, profile.product)
         factor += 2 * profile.operand + profile.operand**2
-        spread = _plus(
+        spread = plus(
             _product(size, b.radius, torch.matmul),
             _product(self.radius, other_size, torch.matmul),
             _product(self.radius, b.radius, torch.matmul),
@@ -200,14 +320,13 @@ class Rounded:
         radius = local if spread is None else local + spread * (1 + factor)
         value = self.value @ b.value
         product = self.arithmetic.rounded(value, radius, profile.store)
-        if spread is None or max(self.ndim, b.ndim) > 2 or size.shape[-1] > LARGEST:
-            return product
-        if not bool(value.isfinite().all()):  # no norm then bounds anything
-            return product
-        return self._in_norm(b, product, local, factor)
+        small = max(self.ndim, b.ndim) <= 2 and size.shape[-1] <= LARGEST
+        if spread is not None and small and bool(value.isfinite().all()):
+            self._in_norm(b, product, local, factor)  # of what is not finite no norm bounds it
+        return self._multiplied(b, product, terms) if self.arithmetic.spreads else product
 
-    def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> Rounded:
-        """The product with its errors bounded through the norms of both factors as well."""
+    def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> None:
+        """The errors of a product bounded through the norms of both factors as well."""
         known: list[tuple[Tensor, float]] = []
         if self.ndim == 2 and max(self.shape) <= LARGEST:
             entries, whole = through(
@@ -225,7 +344,41 @@ class Rounded:
             product.radius = torch.minimum(product.radius, radius.expand(product.shape))
             total = product.stored_total(whole * (1 + factor) + float(local.norm()))
             product.total = total if product.total is None else min(product.total, total)
-        return product
+
+    def _multiplied(self, b: Rounded, product: Rounded, terms: float) -> Rounded:
+        """How the errors of a product spread: each entry of a factor meets many results."""
+        profile = self.arithmetic.profile
+        size, other = self.value.abs(), b.value.abs()
+        mine, theirs = self.own(), b.own()
+        squares = [
+            None if mine is None else mine.expand(size.shape).square() @ other.square(),
+            None if theirs is None else size.square() @ theirs.expand(other.shape).square(),
+        ]
+        common = sources(self) & sources(b)
+        if profile.operand:
+            common = frozenset((-1,))
+            squares.append((2 * profile.operand) ** 2 * (size.square() @ other.square()))
+        if common:
+            spread = plus(*(None if s is None else s.sqrt() for s in squares))
+        else:
+            total = plus(*squares)
+            spread = None if total is None else total.sqrt()
+        r, far = self.shared, b.shared
+        shared = plus(
+            None if spread is None else LAMBDA * spread,
+            None if r is None else r.expand(size.shape) @ other,
+            None if far is None else size @ far.expand(other.shape),
+            self.likely() @ b.likely() if self.is_off() and b.is_off() else None,
+        )
+        left = size.norm(dim=-1, keepdim=b.value.ndim > 1)
+        right = other.norm(dim=-2 if other.ndim > 1 else -1, keepdim=other.ndim > 1)
+        if self.value.ndim == 1 and right.ndim > 1:
+            right = right.squeeze(-2)
+            left = left if left.ndim == 0 else left.squeeze(-1)[..., None]
+        norms = (left * right).expand(product.value.shape)
+        summed = Part.fresh(math.sqrt(terms + 1) * profile.product * norms, single=False)
+        product.varied = self.varied and b.varied
+        return product.holding([], shared, product.storing(profile.store), summed)
 
     def norm(self) -> float:
         """A bound on the largest singular value, computed once; of a product the cheap one."""
@@ -262,215 +415,3 @@ class Rounded:
 
     def __ge__(self, other: Any) -> Tensor:
         return self._compared(other, torch.ge)
-
-
-# The functions of arrays with error radii, under the names of the array API standard
-
-FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
-LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
-
-
-def representable(c: Scalar, u: float) -> bool:
-    """Whether a number is exact where the unit roundoff is u.
-
-    >>> representable(0.125, 2**-8), representable(257, 2**-8)
-    (True, False)
-    """
-    if not math.isfinite(c):
-        return True
-    scaled = math.frexp(c)[0] / u
-    return scaled == math.floor(scaled)
-
-
-def _moved(x: Any, how: Callable[[Tensor], Tensor]) -> Any:
-    """Entries in other places; truth values and indices carry no radius."""
-    return x.moved(how) if isinstance(x, Rounded) else how(x)
-
-
-class Arithmetic:
-    """The array functions of :class:`Rounded`, with the unit roundoffs of one profile."""
-
-    __name__ = "attnproof.numeric.rounded"  # array_namespace asks every namespace for one
-    inf, pi = math.inf, math.pi
-
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
-        self.overflowed = False
-        """Whether some exact value came near the largest number of its dtype, or beyond it."""
-
-    def rounded(
-        self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False
-    ) -> Rounded:
-        """A computed value, rounded once when it is stored (unless the operation is exact).
-
-        Beyond the largest number of the dtype nothing is known of it.
-        """
-        if not exact:
-            own = value.abs().mul_(unit).add_(self.profile.least)
-            radius = own if radius is None else own.add_(radius, alpha=1 + unit)
-        total = 0.0 if radius is None else float(radius.sum())
-        largest = self.largest(unit)
-        if radius is not None and not total < largest * unit:  # no |value| is above total / unit
-            beyond = value.abs() + radius > largest
-            near = value.isfinite() & (value.abs() > largest / 2)
-            self.overflowed = self.overflowed or bool(near.any())
-            radius = torch.where(beyond, math.inf, radius)
-            radius = radius.nan_to_num(nan=math.inf, posinf=math.inf)
-            radius = torch.where(value.isinf(), 0.0, radius)
-        return Rounded(self, value, radius, unit)
-
-    def largest(self, unit: float) -> float:
-        """The largest number of the dtype with this unit roundoff, or of one with less."""
-        dtype = self.profile.dtype if unit >= self.profile.store else wide_dtype(self.profile.dtype)
-        return float(torch.finfo(dtype).max)
-
-    def inner(self, unit: float) -> float:
-        """The roundoff inside a function of an array stored with this one."""
-        return min(unit, self.profile.accumulate)
-
-    def exact(self, value: Tensor, unit: float | None = None) -> Rounded:
-        """Stored numbers, which are what they are."""
-        return Rounded(self, value, None, unit)
-
-    def number(self, c: Scalar, unit: float) -> Rounded:
-        """A literal number, rounded to the unit of what it meets.
-
-        One that fills a float64 (1/3, a root) was itself rounded in float64.
-        """
-        error = 0.0 if representable(c, unit) else abs(c) * unit
-        error += 0.0 if representable(c, FEW_DIGITS) else abs(c) * LITERAL_ERROR
-        radius = torch.tensor(error, dtype=torch.float64) if error else None
-        return Rounded(self, torch.tensor(float(c), dtype=torch.float64), radius, unit)
-
-    def pair(self, a: Rounded, b: Any) -> tuple[Rounded, Rounded, float]:
-        """Two operands and the unit of the result: arrays decide over numbers, wide over narrow."""
-        if not isinstance(b, Rounded):
-            return a, self.number(b, a.unit), a.unit
-        units = [x.unit for x in (a, b) if x.ndim] or [a.unit, b.unit]
-        unit = min(units)
-        a, b = (self._cast(x, unit) if not x.ndim else x for x in (a, b))
-        return a, b, unit
-
-    def _cast(self, x: Rounded, unit: float) -> Rounded:
-        return x if x.unit >= unit else self.stored(x, unit)
-
-    def stored(self, x: Rounded, unit: float) -> Rounded:
-        """x written in a narrower dtype."""
-        return self.rounded(x.value, x.radius, unit)
-
-    def _function(
-        self,
-        x: Rounded,
-        how: Callable[[Tensor], Tensor],
-        spread: Callable[[Tensor, Tensor], Tensor],
-    ) -> Rounded:
-        value = how(x.value)
-        own = self.profile.function_error * self.inner(x.unit) * value.abs()
-        radius = spread(value, x.error()) + own
-        return self.rounded(value, radius, x.unit)
-
-    def exp(self, x: Rounded) -> Rounded:
-        """exp(x ± r) is within exp(x)·(exp(r) − 1)."""
-        return self._function(x, torch.exp, lambda v, r: v * torch.expm1(r))
-
-    def log(self, x: Rounded) -> Rounded:
-        """log(x ± r) is within −log(1 − r/x)."""
-        return self._function(
-            x, torch.log, lambda _, r: -torch.log1p(-(r / x.value.abs()).clamp(max=1))
-        )
-
-    def tanh(self, x: Rounded) -> Rounded:
-        """tanh has slope at most 1 and stays below 1."""
-        result = self._function(x, torch.tanh, lambda _, r: r.clamp(max=2))
-        if x.total is not None:
-            own = self.profile.function_error * self.inner(x.unit) * float(result.value.norm())
-            result.total = result.stored_total(x.total + own)
-        return result
-
-    def sqrt(self, x: Rounded) -> Rounded:
-        """sqrt(x) − sqrt(x − r) is the larger side."""
-        low = x.value.clamp(min=0)
-        return self._function(x, torch.sqrt, lambda v, r: v - torch.sqrt((low - r).clamp(min=0)))
-
-    def abs(self, x: Rounded) -> Rounded:
-        """Exact."""
-        return Rounded(self, x.value.abs(), x.radius, x.unit)
-
-    def cos(self, x: Rounded) -> Rounded:
-        """The absolute error of the angle carries over whole; then stored with the data."""
-        return self._turn(x, torch.cos)
-
-    def sin(self, x: Rounded) -> Rounded:
-        """As :meth:`cos`."""
-        return self._turn(x, torch.sin)
-
-    def _turn(self, x: Rounded, how: Callable[[Tensor], Tensor]) -> Rounded:
-        radius = x.error().clamp(max=2) + self.profile.function_error * self.inner(x.unit)
-        return self.rounded(how(x.value), radius, max(x.unit, self.profile.store))
-
-    def maximum(self, x: Any, y: Any) -> Rounded:
-        """The larger value; its radius is the larger radius."""
-        a, b, unit = self.pair(x, y) if isinstance(x, Rounded) else self.pair(y, x)
-        radius = torch.maximum(a.error(), b.error())
-        return Rounded(self, torch.maximum(a.value, b.value), radius, unit)
-
-    def where(self, condition: Tensor, x: Any, y: Any) -> Rounded:
-        """x or y, entry by entry, each with its own radius."""
-        first = x if isinstance(x, Rounded) else y
-        a, b = (v if isinstance(v, Rounded) else self.pair(first, v)[1] for v in (x, y))
-        unit = min([v.unit for v in (a, b) if v.ndim] or [a.unit, b.unit])
-        radius = None
-        if a.radius is not None or b.radius is not None:
-            radius = torch.where(condition, a.error(), b.error())
-        return Rounded(self, torch.where(condition, a.value, b.value), radius, unit)
-
-    # shape
-
-    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
-        """x repeated."""
-        return _moved(x, lambda a: torch.broadcast_to(a, tuple(shape)))
-
-    def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
-        """The axes in another order."""
-        return _moved(x, lambda a: a.permute(tuple(axes)))
-
-    def expand_dims(self, x: Any, axis: int) -> Any:
-        """A new axis of length 1."""
-        return _moved(x, lambda a: a.unsqueeze(axis))
-
-    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The same entries in row-major order."""
-        return _moved(x, lambda a: a.reshape(tuple(shape)))
-
-    def arange(self, n: int) -> Tensor:
-        """0, 1, .., n − 1: indices carry no radius."""
-        return torch.arange(n)
-
-    def take(self, x: Any, indices: Tensor, axis: int) -> Any:
-        """The entries at some places of an axis."""
-        return _moved(x, lambda a: a.index_select(axis, indices))
-
-    def _joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
-        if not isinstance(parts[0], Rounded):
-            return how(list(parts))
-        radius = None
-        if any(part.radius is not None for part in parts):
-            radius = how([part.error() for part in parts])
-        return Rounded(self, how([p.value for p in parts]), radius, min(p.unit for p in parts))
-
-    def concat(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays one after the other."""
-        return self._joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
-
-    def stack(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays along a new axis."""
-        return self._joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
-
-    def sum(self, x: Rounded, axis: int) -> Rounded:
-        """The sum over an axis."""
-        return x.sum(axis)
-
-    def mean(self, x: Rounded, axis: int) -> Rounded:
-        """The mean over an axis."""
-        return x.sum(axis) * (1 / x.shape[axis])
-

@@ -24,25 +24,23 @@ from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term
 
 from . import devices
+from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
 from .compare import (
     NOTHING_TOLD,
     Comparison,
     compared,
-    different,
-    ordered,
     place_in,
     positive,
     worse,
 )
-from .devices import DTYPES, called
+from .devices import DTYPES, called, name_of
 from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import Judged, Measurement, counted, how, place_of, rows_of, sampled
 from .policies.judging import Judging, answers_each_alone
 from .profile import FULL_BLOCK, Profile, profile_of
-from .rounded import Rounded
 from .sample import Sample, draw
 from .scale import Scale
 from .task import Task
@@ -234,8 +232,8 @@ def _linear(
 
 
 def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: float) -> Comparison:
-    profile = profile_of(FLOAT64, CPU)
-    reading = BoundReading(sample.sizes, sample.with_radii(profile, CPU), profile)
+    arithmetic = Arithmetic(profile_of(FLOAT64, CPU))
+    reading = BoundReading(sample.sizes, sample.with_radii(arithmetic, CPU), arithmetic)
     data: Any = unknown.data
     reading.values[data[0]] = reading.arithmetic.exact(best)
     assert claim.right is not None
@@ -258,7 +256,7 @@ def run(
     """
     started = perf_counter()
     heads = task.heads(implementation, dtype, claim.left)
-    profile = _profile(dtype, task.device)
+    profile = profile_of(dtype, task.device)
     judging = Judging(task, claim, implementation, profile)
     found: Comparison | None = None
     looked: list[Where] = []
@@ -272,10 +270,13 @@ def run(
             spread = judging.follows(head) and task.columns(claim.left, where, head) is where
             bounds = [
                 task.bound(side, where, head, profile, code.bounds, spread=spread)
-                for side, code in zip(judging.sides, codes, strict=False)
+                for side, code in zip(claim.sides, codes, strict=False)
             ]
             own = _reference_radius(task, claim, implementation, profile, where, head)
-            one = _compared(claim, computed, bounds, own, every_entry=not any(where))
+            if claim.relation == ">" and claim.right is None:
+                one = positive(computed[0], bounds[0])
+            else:
+                one = compared(claim.relation, computed, bounds, own, every_entry=not any(where))
             judging.meet(head, computed, bounds, where, again, codes, own)
         looked.append(where)
         place = place_of(one.place, where)
@@ -285,7 +286,7 @@ def run(
     judged = judging.judged(found)
     found = _spoken(found, judging, judged)
     return Measurement(
-        says, implementation.name, called(task.device), str(dtype).removeprefix("torch."),
+        says, implementation.name, called(task.device), name_of(dtype),
         task.sizes | ({"heads drawn": heads} if heads > 1 else {}), task.seed,
         sampled(
             task, claim.left, looked, partly,
@@ -352,21 +353,3 @@ def _reference_radius(
     sides = [claim.left, claim.left if claim.right is None else claim.right]
     left, right = (task.bound(side, where, head, profile, {}).error() for side in sides)
     return left, right
-
-
-def _compared(
-    claim: Claim, computed: Sequence[Tensor], bounds: Sequence[Rounded],
-    own: tuple[Tensor, Tensor] | None, *, every_entry: bool,
-) -> Comparison:  # fmt: skip
-    if claim.relation == ">" and claim.right is None:
-        return positive(computed[0], bounds[0])
-    if claim.relation == "!=":
-        return different(computed, bounds, own, every_entry=every_entry)
-    if claim.relation in (">", ">="):
-        return ordered(claim.relation, computed, bounds, own)
-    return compared(computed[0], computed[1], bounds[0], bounds[1], own)
-
-
-def _profile(dtype: torch.dtype, device: torch.device) -> Profile:
-    return profile_of(dtype, device, str(dtype).removeprefix("torch."))
-

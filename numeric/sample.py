@@ -18,10 +18,12 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
+from .arithmetic import Arithmetic
 from .design_changes import designed
+from .devices import unit_roundoff, wide_dtype
 from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
-from .profile import Profile, profile_of, unit_roundoff, wide_dtype
-from .rounded import Arithmetic, Rounded
+from .profile import profile_of
+from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
 from .torch_reading import BoundReading, TorchReading
 
@@ -133,8 +135,7 @@ def values_by_kind(
     values: dict[str, Any] = {}
     counted, read = depths(statement), _read(statement)
     for name, given in statement.givens.items():
-        shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
-        below = 0 if given.below is None else length_value(given.below, dict(sizes))
+        shape, below = given.measured(sizes)
         if given.kind not in _DRAWN_BY:
             raise TypeError(
                 f"{name} is of kind {given.kind!r}; values are known for {', '.join(_DRAWN_BY)}"
@@ -297,10 +298,9 @@ class Sample:
         """The values rounded to a dtype, as a program would be given them."""
         stored = {
             name: self._stored(name, value, dtype, device) for name, value in self.values.items()
-        }
+        } | self.functions(lambda weights: weights.to(device, dtype))
         for form in self.formed:
-            exact = {k: _wide(v) for k, v in stored.items() if not isinstance(v, SmoothFunction)}
-            exact |= self.functions(torch.float64, CPU)
+            exact = {k: _wide(v) for k, v in stored.items()} | self.functions()
             reading = TorchReading(self.sizes, exact, torch.float64, CPU)
             name, _ = spot_of(form.target)
             stored[name] = filled(form, stored[name], reading)
@@ -312,20 +312,25 @@ class Sample:
             return None
         stored = {k: _wide(v) for k, v in self.in_dtype(dtype, device).items()}
         inequalities = Statement(self.statement.givens, {}, (), self.statement.laws)
-        return broken(inequalities, self.sizes, stored | self.functions(torch.float64, CPU))
+        return broken(inequalities, self.sizes, stored | self.functions())
 
-    def functions(self, dtype: torch.dtype, device: torch.device) -> dict[str, SmoothFunction]:
-        """The functions among the givens, with weights in a dtype."""
-        return {
-            name: self._function(name, lambda weights: weights.to(device, dtype))
-            for name, given in self.statement.givens.items()
-            if given.kind == "function"
-        }
+    def functions(
+        self, convert: Callable[[Tensor], Any] = lambda weights: weights
+    ) -> dict[str, SmoothFunction]:
+        """The functions among the givens, their weights of float64 made what they act on."""
+        found = {}
+        for name, given in self.statement.givens.items():
+            if given.kind == "function":
+                lengths = given.out
+                out = None if lengths is None else tuple(
+                    length_value(n, self.sizes) for n in lengths
+                )  # fmt: skip
+                found[name] = SmoothFunction(
+                    name, given.core, out, given.traits, self.seed, convert
+                )
+        return found
 
     def _stored(self, name: str, value: Any, dtype: torch.dtype, device: torch.device) -> Any:
-        kind = self.statement.givens[name].kind
-        if kind == "function":
-            return self._function(name, lambda weights: weights.to(device, dtype))
         if not isinstance(value, Tensor):
             return value
         if not value.is_floating_point():
@@ -338,26 +343,23 @@ class Sample:
             return torch.float32 if device.type == "mps" else torch.float64
         return wide_dtype(dtype) if kind in WIDE_KINDS else dtype
 
-    def with_radii(self, profile: Profile, device: torch.device) -> dict[str, Any]:
+    def with_radii(self, arithmetic: Arithmetic, device: torch.device) -> dict[str, Any]:
         """The same rounded values in float64, each exact, for the bound of a profile."""
-        arithmetic, found = Arithmetic(profile), dict[str, Any]()
+        profile = arithmetic.profile
+        found = dict(self.values) | self.functions(
+            lambda weights: arithmetic.exact(weights.to(profile.dtype).double())
+        )
         for name, value in self.values.items():
             kind = self.statement.givens[name].kind
-            if kind == "function":
-                found[name] = self._function(
-                    name, lambda weights: arithmetic.exact(weights.to(profile.dtype).double())
-                )
-            elif not isinstance(value, Tensor) or not value.is_floating_point():
-                found[name] = value
-            else:
-                stored = self._dtype_of(name, profile.dtype, device)
-                unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
-                found[name] = arithmetic.exact(value.to(stored).double(), unit)
-                far = self.kept.get(name)
-                if kind in KEPT_KINDS:
-                    far = distance(kind, value.to(stored).double())
-                if far is not None:
-                    found[name].radius = torch.full_like(value, far)
+            if not isinstance(value, Tensor) or not value.is_floating_point():
+                continue
+            stored = self._dtype_of(name, profile.dtype, device)
+            unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
+            exact, far = value.to(stored).double(), self.kept.get(name)
+            if kind in KEPT_KINDS:
+                far = distance(kind, exact)
+            radius = None if far is None else torch.full_like(value, far)
+            found[name] = Rounded(arithmetic, exact, radius, unit)
         for form in self.formed:
             name, _ = spot_of(form.target)
             stored = self._dtype_of(name, profile.dtype, device)
@@ -366,17 +368,12 @@ class Sample:
 
     def _formed(self, form: Formed, found: dict[str, Any], stored: torch.dtype) -> Any:
         """The exact value of what is formed from other givens, and the radius of storing it."""
-        profile = profile_of(torch.float64, CPU)
-        arithmetic = Arithmetic(profile)
+        arithmetic = Arithmetic(profile_of(torch.float64, CPU))
         exact = {
             k: Rounded(arithmetic, v.value, v.radius) if isinstance(v, Rounded) else v
             for k, v in found.items()
-        }
-        for name in self.functions(torch.float64, CPU):
-            exact[name] = self._function(
-                name, lambda weights: arithmetic.exact(weights.to(profile.dtype).double())
-            )
-        reading = BoundReading(self.sizes, exact, profile)
+        } | self.functions(arithmetic.exact)
+        reading = BoundReading(self.sizes, exact, arithmetic)
         source, old = reading.rounded(reading(form.source)), found[spot_of(form.target)[0]]
         value, error = source.value, source.error()
         if not isinstance(old, Rounded):  # a mask or a map of indices
@@ -392,11 +389,6 @@ class Sample:
             written(old.error(), error, form.target, reading),
         )
         return Rounded(old.arithmetic, *new, old.unit)
-
-    def _function(self, name: str, convert: Callable[[Tensor], Any]) -> SmoothFunction:
-        given = self.statement.givens[name]
-        out = None if given.out is None else tuple(length_value(n, self.sizes) for n in given.out)
-        return SmoothFunction(name, given.core, out, given.traits, self.seed, convert)
 
 
 def storing(value: Tensor, error: Tensor, dtype: torch.dtype) -> Tensor:
@@ -433,7 +425,7 @@ def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int
         values = values_by_kind(statement, sizes, scale, seed + 7_919 * k, simple=simple)
         if not statement.assume and not statement.laws:
             return Sample(statement, dict(sizes), values, seed)
-        functions = Sample(statement, dict(sizes), values, seed).functions(torch.float64, CPU)
+        functions = Sample(statement, dict(sizes), values, seed).functions()
         try:
             found = met(statement, dict(sizes), values | functions)
         except Unsatisfiable as error:

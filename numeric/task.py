@@ -16,20 +16,21 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
-from .devices import called
+from .arithmetic import Arithmetic
+from .devices import called, name_of
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
-from .policies.calculus import SharedBounds, SharedSpreads, sharing
 from .policies.residual import Moved
+from .policies.weights import probable
 from .profile import Profile
 from .residues.lengths import work
 from .rounded import Rounded
 from .sample import Sample, draw
 from .scale import Scale, depths, scale_named, sizes_of
 from .torch_reading import BoundReading, TorchReading
-from .walk import Replacement, Rows, Where
+from .walk import Replacement, Rows, Where, few_rows
 
 # A statement at one scale on one device: its draws, the rows looked at, exact values, bounds
 
@@ -85,16 +86,9 @@ class Task:
         """Both ends and random places between, on the first axis longer than ``count``."""
         key = (head, count, side)
         if key not in self.chosen:
-            where: list[Rows | None] = [None] * side.ndim
-            for axis, n in enumerate(side.shape):
-                length = length_value(n, self.sizes)
-                if length > count:
-                    generator = torch.Generator().manual_seed(self.seed + 1_000_003 * head + axis)
-                    inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
-                    ends = torch.tensor([0, length - 1])
-                    where[axis] = Rows(torch.cat((ends, inner)).sort().values)
-                    break
-            self.chosen[key] = tuple(where)
+            lengths = [length_value(n, self.sizes) for n in side.shape]
+            first = next((k for k, n in enumerate(lengths) if n > count), 0)
+            self.chosen[key] = few_rows(lengths, count, self.seed + 1_000_003 * head + first)
         return self.chosen[key]
 
     def columns(self, side: Term, where: Where, head: int) -> Where:
@@ -119,14 +113,13 @@ class Task:
         """
         whose = (head, profile, _code(replaced), spread)
         if whose not in self.readings:
-            sample = self.sample(head)
-            made = SharedSpreads if spread else SharedBounds
-            reading = made(
-                sample.sizes, sample.with_radii(profile, self.device), profile,
-                {**SOFTMAX_BOUND, **replaced},
-            )  # fmt: skip
+            sample, arithmetic = self.sample(head), Arithmetic(profile, spreads=spread)
+            bounds = {**SOFTMAX_BOUND, **replaced}
+            if spread:
+                bounds = {name: probable(bound) for name, bound in bounds.items()}
             plain = self.reading(head, profile, {}, spread=spread) if replaced else None
-            self.readings[whose] = sharing(reading, plain)
+            values = sample.with_radii(arithmetic, self.device)
+            self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
         return self.readings[whose]
 
     def bound(
@@ -161,7 +154,7 @@ class Task:
     ) -> Measurement:
         """A measurement that was not made."""
         return Measurement(
-            says, implementation.name, called(self.device), str(dtype).removeprefix("torch."),
+            says, implementation.name, called(self.device), name_of(dtype),
             self.sizes, self.seed, "nothing", 0.0, 0.0, (), 0.0, "skipped", why, "",
         )  # fmt: skip
 
@@ -189,9 +182,7 @@ def parts_of(statement: Statement) -> Iterator[tuple[str, Claim, Statement]]:
     statement = replace(statement, code=None)
     plain = {says: c for says, c in statement.claims.items() if not c.variables}
     shared = replace(statement, claims=plain)
-    told = (*(t for pair in statement.assume for t in pair), *(
-        t for law in statement.laws for t in (law.claim.left, law.claim.right) if t is not None
-    ))  # fmt: skip
+    told = tuple(side for claim in statement.hypotheses for side in claim.sides)
     for says, claim in statement.claims.items():
         if not claim.variables:
             yield says, claim, shared
@@ -231,12 +222,12 @@ def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -
         lengths = reading.lengths(claim.left)
         first = next((k for k, n in enumerate(lengths) if n > scale.rows), None)
         wanted = tuple(scale.rows if k == first else None for k in range(len(lengths)))
-        for side in _sides(claim):
+        for side in claim.sides:
             if side.ndim == len(wanted) and work(side, sizes, wanted) > WORK:
                 return True
     whole = [
         side for claim in map(Claim.at_witness, statement.claims.values())
-        if max(reading.lengths(claim.left), default=1) <= scale.rows for side in _sides(claim)
+        if max(reading.lengths(claim.left), default=1) <= scale.rows for side in claim.sides
     ]  # fmt: skip
     return any(
         reading.peak(side) > scale.passes or _products(reading, side) > PRODUCTS for side in whole
@@ -254,11 +245,7 @@ def _products(reading: TorchReading, side: Term) -> int:
     )  # fmt: skip
 
 
-def _sides(claim: Claim) -> tuple[Term, ...]:
-    return (claim.left,) if claim.right is None else (claim.left, claim.right)
-
-
 def definitions_of(claim: Claim) -> set[str]:
     """The named definitions in a claim."""
-    return {part.data[0] for t in _sides(claim) for part in postorder(t) if part.op == "named"}
+    return {part.data[0] for t in claim.sides for part in postorder(t) if part.op == "named"}
 

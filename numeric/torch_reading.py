@@ -10,11 +10,12 @@ import array_api_compat.torch as xp
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import Term, free, postorder
 
-from .profile import Profile, wide_dtype
+from .arithmetic import Arithmetic
+from .devices import wide_dtype
 from .reading import RowReading
-from .rounded import Arithmetic, Rounded
+from .rounded import Rounded
 from .walk import ENTRIES, Replacement, Where
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
@@ -139,17 +140,45 @@ class TorchReading(NumberedReading):
 
 
 class BoundReading(NumberedReading):
-    """The same term in float64 with radii for a profile.
+    """The same term in float64 with radii for a profile, and with spread where that is followed.
 
-    A definition that runs as other code has that code's bound in ``replaced``.
+    A definition that runs as other code has that code's bound in ``replaced``.  Two
+    implementations differ in these alone: a whole array whose term holds none of them, say the
+    rotated keys that attention reads, is the same in both, and comes from ``plain``, the reading
+    of code that replaces nothing.
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], values: Mapping[str, Any], profile: Profile,
-        replaced: Mapping[str, Replacement] | None = None, entries: int = ENTRIES,
+        self, sizes: Mapping[str, int], values: Mapping[str, Any], arithmetic: Arithmetic,
+        replaced: Mapping[str, Replacement] | None = None, plain: BoundReading | None = None,
     ) -> None:  # fmt: skip
-        self.arithmetic = Arithmetic(profile)
-        super().__init__(self.arithmetic, sizes, values, replaced, entries)
+        self.arithmetic: Arithmetic = arithmetic if plain is None else plain.arithmetic
+        super().__init__(self.arithmetic, sizes, values, replaced)
+        self.plain, self.given = plain, frozenset(values)
+        self._plain: dict[Term, bool] = {}
+
+    def __call__(self, term: Term) -> Any:
+        """The value of a whole term, from the plain reading where it is the same there."""
+        if self.plain is None or term in self.known or not self.is_plain(term):
+            return super().__call__(term)
+        return self.plain(term)
+
+    def rows(self, term: Term, where: Where) -> Any:
+        """As it is; rows of an array that is known whole have the errors of the whole."""
+        known = {} if self.plain is None or not any(where) else self.plain.known
+        if term in known and self.is_plain(term):
+            return self.select(known[term], where)
+        return super().rows(term, where)
+
+    def is_plain(self, term: Term) -> bool:
+        """Whether a term reads givens alone (nothing that is bound), and nothing replaced."""
+        if term not in self._plain:
+            own = self.replaced.keys() - (self.plain.replaced.keys() if self.plain else ())
+            self._plain[term] = all(
+                v.op == "size" or (v.op == "var" and str(v.data[0]) in self.given)
+                for v in free(term)
+            ) and not any(t.op == "named" and t.data[0] in own for t in postorder(term))
+        return self._plain[term]
 
     def full(self, shape: Sequence[int], value: float) -> Rounded:
         """One number, with the error of storing it."""

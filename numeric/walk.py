@@ -44,6 +44,71 @@ class Rows:
 Where = tuple[Rows | None, ...]
 
 
+def ends_and_between(length: int, count: int, generator: torch.Generator) -> Tensor:
+    """So many places of an axis, in order: both ends and random ones between."""
+    inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
+    return torch.cat((torch.tensor([0, length - 1]), inner)).sort().values
+
+
+def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
+    """So many places of the first axis that is longer, and of all others every place."""
+    first = next((k for k, n in enumerate(lengths) if n > count), None)
+    return tuple(
+        Rows(ends_and_between(n, count, torch.Generator().manual_seed(seed)))
+        if k == first else None
+        for k, n in enumerate(lengths)
+    )  # fmt: skip
+
+
+# The functions of the array API that only move entries, for arrays of any kind
+
+class Moves(ABC):
+    """What an array does with all that it carries, by :meth:`moved` and :meth:`joined`."""
+
+    spreads = False
+    """Whether it matters that entries are repeated."""
+
+    def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
+        """Entries in other places, of a tensor or of an array of ours; some of them ``again``."""
+        del again
+        return how(x) if isinstance(x, Tensor) else x.moved(how)
+
+    @abstractmethod
+    def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        """Several arrays as one."""
+
+    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
+        """x repeated."""
+        size = torch.Size(shape)
+        again = size.numel() != prod(x.shape)
+        return self.moved(x, lambda a: torch.broadcast_to(a, size), again=again)
+
+    def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
+        """The axes in another order."""
+        return self.moved(x, lambda a: a.permute(tuple(axes)))
+
+    def expand_dims(self, x: Any, axis: int) -> Any:
+        """A new axis of length 1."""
+        return self.moved(x, lambda a: a.unsqueeze(axis))
+
+    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
+        """The same entries in row-major order."""
+        return self.moved(x, lambda a: a.reshape(tuple(shape)))
+
+    def take(self, x: Any, indices: Tensor, axis: int) -> Any:
+        """The entries at some places of an axis."""
+        again = self.spreads and len(torch.unique(indices)) < len(indices)
+        return self.moved(x, lambda a: a.index_select(axis, indices.to(a.device)), again=again)
+
+    def concat(self, parts: Sequence[Any], axis: int) -> Any:
+        """Arrays one after the other."""
+        return self.joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
+
+    def stack(self, parts: Sequence[Any], axis: int) -> Any:
+        """Arrays along a new axis."""
+        return self.joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
+
+
 def always(_lengths: Sequence[Lengths]) -> bool:
     """All rows at once."""
     return True

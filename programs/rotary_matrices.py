@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..numeric.profile import unit_roundoff
+from ..numeric.devices import unit_roundoff
 from .calling import calm, fresh
 from .draw import Draw
 from .response import Recorder

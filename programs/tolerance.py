@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..numeric.profile import unit_roundoff
+from ..numeric.devices import unit_roundoff
 from ..numeric.rotary_precision.bound import Format, bound_of
 
 __all__ = ["DEPTH", "ROOM", "STEPS", "Rounding", "ladder_error", "rounding_of", "sums"]

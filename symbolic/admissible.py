@@ -26,7 +26,6 @@ from .certified_numbers import NotANumber, Unclear, certified_gap, fraction, les
 from .claim import Claim, Law
 from .derive import Contraction, contraction
 from .givens import NUMBERS, Given
-from .scalars import length_value
 from .terms import Term, free, substitute
 
 # Whether a hypothesis certainly holds for given values, and claims about further variables
@@ -123,8 +122,8 @@ def _every_value(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, A
 def _options(given: Given, sizes: dict[str, int]) -> Iterator[Any] | None:
     if given.below is not None and given.below.op == "space":
         return None
-    below = range(0 if given.below is None else length_value(given.below, sizes))
-    shape = tuple(length_value(n, sizes) for n in given.shape)
+    shape, many = given.measured(sizes)
+    below = range(many)
     if given.kind == "index":
         return iter(below)
     if given.kind in ("permutation", "injection"):
@@ -193,7 +192,7 @@ def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> b
     for name, given in claim.variables:
         if given.kind not in POLYNOMIAL:
             return False
-        shapes[name] = tuple(length_value(n, dict(sizes)) for n in given.shape)
+        shapes[name], _ = given.measured(sizes)
     labels = [f"{name}_{k}" for name, shape in shapes.items() for k in range(prod(shape))]
     letters = [_Form(letter) for letter in fmpq_mpoly_ctx.get(labels).gens()]
     unknown: dict[str, Any] = {}
@@ -231,9 +230,7 @@ def obeys(
     if any(n < 1 for n in sizes.values()):
         return False
     for name, given in givens.items():
-        below = length_value(given.below, sizes) if given.below is not None else None
-        shape = tuple(length_value(n, sizes) for n in given.shape)
-        if not _fits(given, candidate.values[name], shape, below):
+        if not _fits(given, candidate.values[name], *given.measured(sizes)):
             return False
     read = Balls(sizes, candidate.values)
     try:
@@ -250,11 +247,11 @@ def _all_same(left: Any, right: Any) -> bool:
     return all(same(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True))
 
 
-def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int | None) -> bool:
+def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int) -> bool:
     if given.kind == "function":
         return callable(value) and not set(given.traits) - {"equivariant"}
     if given.kind == "index":
-        return type(value) is int and below is not None and 0 <= value < below
+        return type(value) is int and 0 <= value < below
     if given.kind == "natural":
         return type(value) is int and value >= 0
     if value.shape != shape:
@@ -262,7 +259,7 @@ def _fits(given: Given, value: Any, shape: tuple[int, ...], below: int | None) -
     if given.kind in ("permutation", "injection", "index map"):
         chosen = [int(i) for i in value]
         distinct = given.kind == "index map" or len(set(chosen)) == len(chosen)
-        return below is not None and distinct and all(0 <= i < below for i in chosen)
+        return distinct and all(0 <= i < below for i in chosen)
     if given.kind == "boolean":
         return bool(value.dtype == bool)
     if not all(isinstance(x, Fraction | int) for x in value.ravel()):

@@ -304,8 +304,7 @@ def draw(
 
 
 def _drawn(name: str, given: Given, sizes: Mapping[str, int], random: Random, spread: int) -> Any:
-    shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
-    below = length_value(given.below, dict(sizes)) if given.below is not None else 0
+    shape, below = given.measured(sizes)
     if given.kind == "function":
         family = sample_functions(name, given, sizes)
         return random.choice(family) if family else None
@@ -354,8 +353,7 @@ def simpler(name: str, given: Given, value: Any, sizes: Mapping[str, int]) -> It
     elif given.kind in ("index", "natural"):
         yield from range(value)
     elif given.kind in ("permutation", "injection", "index map"):
-        assert given.below is not None
-        yield from _simpler_maps(given.kind, value, length_value(given.below, dict(sizes)))
+        yield from _simpler_maps(given.kind, value, given.measured(sizes)[1])
     elif given.kind == "boolean":
         yield from _entrywise(value, (True,))
     elif given.kind == "orthogonal":

@@ -75,6 +75,11 @@ class Claim:
         """The relation of left and right; of an existence, the one that the array solves."""
         return self.inner if self.relation == "exists" else self.relation
 
+    @property
+    def sides(self) -> tuple[Term, ...]:
+        """Left and right; of a sign, the one side there is."""
+        return (self.left,) if self.right is None else (self.left, self.right)
+
     def at_witness(self) -> Claim:
         """What an existence says of its witness; any other claim, and one without, as it is."""
         if self.relation != "exists" or self.variable is None or self.witness is None:

@@ -291,8 +291,7 @@ class _Look:
 def _claims(statement: Statement) -> Iterator[tuple[str, str, Claim]]:
     """Each conclusion and hypothesis: the conclusion, what to call it, the claim."""
     yield from ((says, "", claim) for says, claim in statement.claims.items())
-    equations = [Claim("=", left, right) for left, right in statement.assume]
-    for k, claim in enumerate((*equations, *(law.claim for law in statement.laws))):
+    for k, claim in enumerate(statement.hypotheses):
         yield "", f"hypothesis {k + 1}", claim
 
 

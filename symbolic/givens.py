@@ -6,14 +6,14 @@ kind also tells the numeric side how to draw a value, and which assumptions a pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
 from .concrete import either
 from .refusals import demand
-from .scalars import integer, size
+from .scalars import integer, length_value, size
 from .terms import Term, make
 
 NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
@@ -61,6 +61,12 @@ class Given:
         """Its axis lengths, and the range of its indices."""
         below = () if self.below is None else (self.below,)
         return (*self.shape, *below, *(self.out or ()))
+
+    def measured(self, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], int]:
+        """Its axis lengths at these sizes, and the range of its indices: 0 if it has none."""
+        at = dict(sizes)
+        below = 0 if self.below is None else length_value(self.below, at)
+        return tuple(length_value(n, at) for n in self.shape), below
 
     def named(self, name: str) -> Any:
         """The symbolic array (or function) of this kind with a name."""

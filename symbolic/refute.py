@@ -71,7 +71,7 @@ def refute(
     >>> refute(equal(A @ B, B @ A), given).text
     'n = 2, A = ((0, 0), (0, 1)), B = ((0, 0), (1, 0)): left 1, right 0 at [1, 0]'
     """
-    every = [t for pair in assume for t in pair] + [t for law in laws for t in _terms(law.claim)]
+    every = [t for pair in assume for t in pair] + [t for law in laws for t in law.claim.sides]
     claim, givens = opened(claim, givens, every)
     search = _Search(claim, givens, assume, laws, limit_seconds)
     found = search.first() if guesses is None else search.glance(guesses)
@@ -115,15 +115,15 @@ class _Search:
         self.claim, self.givens, self.time = claim, givens, Budget(seconds, now())
         self.assume, self.laws = assume, laws
         self.random = Random(0)
-        parts = [t for pair in assume for t in pair] + _terms(claim)
+        parts = [t for pair in assume for t in pair] + list(claim.sides)
         for law in laws:
             bound = {given.named(name).term for name, given in law.claim.variables
                      if given.kind != "function"}  # fmt: skip
-            parts += [t for side in _terms(law.claim) for t in free(side) - bound]
+            parts += [t for side in law.claim.sides for t in free(side) - bound]
         parts += [t for g in givens.values() for t in (*g.shape, *(g.out or ()))]
         parts += [g.below for g in givens.values() if g.below is not None]
         found = frozenset[Term]().union(*(free(t) for t in parts))
-        parts += [t for law in laws for t in _terms(law.claim)]
+        parts += [t for law in laws for t in law.claim.sides]
         within = {t for part in parts for t in postorder(part)}
         self.used = {name_of(t) for t in found if t.op in ("var", "index")}
         self.used |= {t.data[0] for t in within if t.op == "call"}
@@ -239,10 +239,6 @@ class _Search:
         return None
 
 
-def _terms(claim: Claim) -> list[Term]:
-    return [claim.left, *((claim.right,) if claim.right is not None else ())]
-
-
 def _differ(a: Any, b: Any) -> bool:
     return a is not b and not (isinstance(a, np.ndarray) and bool((a == b).all()))
 
@@ -251,7 +247,7 @@ def _least(names: list[str], laws: tuple[Law, ...]) -> dict[str, int]:
     """From where on sizes are tried: the smallest that obey what is assumed of them alone."""
     least = dict.fromkeys(names, 1)
     for claim in (law.claim for law in laws if not law.claim.variables):
-        spoken = list(frozenset[Term]().union(*map(free, _terms(claim))))
+        spoken = list(frozenset[Term]().union(*map(free, claim.sides)))
         if len(spoken) != 1 or spoken[0].op != "size":
             continue
         name = str(spoken[0].data[0])

@@ -56,6 +56,12 @@ class Statement:
                     "rows, iterate and over hand to their bodies means nothing outside of them"
                 )
 
+    @property
+    def hypotheses(self) -> tuple[Claim, ...]:
+        """All that is taken as true, as claims: the equations, then the laws."""
+        equations = (Claim("=", left, right) for left, right in self.assume)
+        return (*equations, *(law.claim for law in self.laws))
+
     def unknown(self) -> Iterator[tuple[Term, Term]]:
         """Variables that are neither given nor bound where they stand, each with a term around."""
         given = {g.named(name).term for name, g in self.givens.items() if g.kind != "function"}

@@ -39,7 +39,7 @@ class NotBounded(Exception):
     """There is no bound; the text says why."""
 
 
-def bounds(numeric: Encoding, places: Any, form: type[Rounded], form_name: str) -> Any:
+def bounds(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
     """How far the score of a query at each place with the key before it may be off: (n,).
 
     NaN from where reading takes too long, infinity where nothing is left of the score.  Raises
@@ -50,7 +50,7 @@ def bounds(numeric: Encoding, places: Any, form: type[Rounded], form_name: str) 
     except ImportError as error:
         raise NotBounded("torch, which computes bounds, is not installed") from error
     try:
-        return _read(numeric, np.asarray(places), form, form_name)
+        return _read(numeric, np.asarray(places), form)
     except NotBounded:
         raise
     except Exception as error:  # whatever its code or its numbers raise is told
@@ -58,7 +58,7 @@ def bounds(numeric: Encoding, places: Any, form: type[Rounded], form_name: str) 
         raise NotBounded(f"its score cannot be read with bounds ({told})") from error
 
 
-def _read(numeric: Encoding, places: Any, form: type[Rounded], form_name: str) -> Any:
+def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
     import torch
 
     term, givens = _score(type(numeric))
@@ -78,7 +78,7 @@ def _read(numeric: Encoding, places: Any, form: type[Rounded], form_name: str) -
             if thread_time() - start > SECONDS:
                 break
             some = wanted[first : first + at_once]
-            reading = _reading(numeric, givens, sizes, places[some], form, form_name)
+            reading = _reading(numeric, givens, sizes, places[some], form)
             radius = reading.rounded(reading(term)).error().numpy()
             found[some] = np.diagonal(np.broadcast_to(radius, (len(some), len(some))))
         return found
@@ -116,13 +116,13 @@ def _sizes(numeric: Encoding) -> dict[str, int]:
 
 def _reading(
     numeric: Encoding, givens: Mapping[str, Given], sizes: Mapping[str, int], places: Any,
-    form: type[Rounded], form_name: str,
+    form: type[Rounded],
 ) -> BoundReading:  # fmt: skip
     """The reading of a term at these positions of the queries, the keys one before."""
+    from ..numeric.arithmetic import Arithmetic
     from ..numeric.implementations.eager import SOFTMAX_BOUND
     from ..numeric.torch_reading import BoundReading
 
-    profile = _profile(form, form_name)
     count = len(places)
     tokens = content(numeric, count)
     values: dict[str, Any] = {**numeric.parameters, "Q": tokens, "K": tokens}
@@ -131,7 +131,8 @@ def _reading(
             values[f"{letter}_0"] = int(where[0])
         else:
             values[letter] = at(numeric, where)
-    reading = BoundReading({**sizes, "n_q": count, "n_k": count}, {}, profile, SOFTMAX_BOUND)
+    arithmetic = Arithmetic(_profile(form))
+    reading = BoundReading({**sizes, "n_q": count, "n_k": count}, {}, arithmetic, SOFTMAX_BOUND)
     for name, given in givens.items():
         if name in values:
             reading.values[name] = _stored(
@@ -188,7 +189,7 @@ def _function(
     return call
 
 
-def _profile(form: type[Rounded], form_name: str) -> Profile:
+def _profile(form: type[Rounded]) -> Profile:
     """The roundings of a format of :mod:`.precision`.
 
     Sums and products of numpy are added up in float32 at least, in any order; its functions are
@@ -197,13 +198,13 @@ def _profile(form: type[Rounded], form_name: str) -> Profile:
     import torch
 
     from ..numeric.calibration.record import SEQUENTIAL
-    from ..numeric.devices import dtype_named
-    from ..numeric.profile import Profile, unit_roundoff
+    from ..numeric.devices import dtype_named, unit_roundoff
+    from ..numeric.profile import Profile
 
     dtype, wide = dtype_named(form.dtype_name), dtype_named(form.wide().dtype_name)
     info, single = torch.finfo(dtype), unit_roundoff(torch.float32)
     return Profile(
-        form_name, dtype, store=unit_roundoff(dtype), wide=unit_roundoff(wide), accumulate=single,
+        dtype, store=unit_roundoff(dtype), wide=unit_roundoff(wide), accumulate=single,
         operand=0.0, least=info.smallest_normal * info.eps, product=single,
         function_error=FUNCTION, power_error=FUNCTION, sums=SEQUENTIAL, softmax=SEQUENTIAL,
         products=SEQUENTIAL, narrow=None, kernels=(), calibration="numpy, by its documents",
@@ -322,7 +323,7 @@ def _rounding(numeric: Encoding) -> Rounding:
         error = np.abs(np.array([_neighbours(low, p, form) for p in places]) - exact)
         bound = None
         try:
-            bound = np.where(np.isfinite(error), bounds(numeric, places, form, says), np.inf)
+            bound = np.where(np.isfinite(error), bounds(numeric, places, form), np.inf)
         except NotBounded as why:
             unbounded[says] = str(why)
         lines[says] = Line(error, _together(numeric, places, form), bound, firsts[says])

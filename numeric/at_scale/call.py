@@ -91,7 +91,7 @@ class Call:
     @cached_property
     def profile(self) -> Profile:
         """The rounding model of the dtype on the device, looked up once."""
-        return profile_of(self.dtype, self.device, str(self.dtype).removeprefix("torch."))
+        return profile_of(self.dtype, self.device)
 
     def bound(self, queries: int) -> AttentionBound:
         """The bound of the kernel where each call has so many queries."""

@@ -35,6 +35,7 @@ from torch import Tensor
 
 from ..attention_bound import Reference, streamed, weight_error
 from ..rounded import gamma
+from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
 from .comparison import WRONG, Worst, against, chance, with_residual, worse
 from .residual import keys_judged
@@ -54,12 +55,7 @@ def places(call: Call, rows: int = ROWS) -> Tensor:
     if each >= n:
         return torch.arange(n).expand(call.heads, n)
     source = generator(call, 9)
-    ends = torch.tensor([0, n - 1])
-    drawn = [
-        torch.cat((ends, torch.randperm(n - 2, generator=source)[: each - ENDS] + 1))
-        for _ in range(call.heads)
-    ]
-    return torch.stack(drawn).sort(-1).values
+    return torch.stack([ends_and_between(n, each, source) for _ in range(call.heads)])
 
 
 def check_rows(call: Call, x: Arrays, output: Tensor, at: Tensor) -> Worst:
@@ -68,13 +64,20 @@ def check_rows(call: Call, x: Arrays, output: Tensor, at: Tensor) -> Worst:
     query = x.query.gather(1, here.expand(-1, -1, x.query.shape[-1]))
     rows = output.gather(1, here.expand(-1, -1, output.shape[-1]))
     last = at.to(call.device) if call.causal else None
-    reference = streamed(query, x.key, x.value, call.profile, call.bound(call.tokens), last)
-    worst = against(rows, reference, call.profile)
-    residual = keys_judged(
-        query, x.key, x.value, rows, reference, call.profile, call.bound(call.tokens), last
-    )
+    worst = _exactly(call, (query, x.key, x.value), rows, call.tokens, last)
     head, row, column = worst.place
-    return with_residual(replace(worst, place=(head, int(at[head, row]), column)), residual)
+    return replace(worst, place=(head, int(at[head, row]), column))
+
+
+def _exactly(
+    call: Call, x: tuple[Tensor, Tensor, Tensor], rows: Tensor, queries: int,
+    last: Tensor | None = None,
+) -> Worst:  # fmt: skip
+    """Rows of calls of so many queries against float64, and what their residuals say."""
+    bound = call.bound(queries)
+    reference = streamed(*x, call.profile, bound, last)
+    residual = keys_judged(*x, rows, reference, call.profile, bound, last)
+    return with_residual(against(rows, reference, call.profile), residual)
 
 
 def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Worst, str, str]:
@@ -161,21 +164,14 @@ def _heads(call: Call, rows: int, heads: range) -> tuple[Worst, float, int]:
     x = arrays(call, rows, heads)
     if not call.causal:
         output, seconds = timed(lambda: call.run(*x), call.device)
-        bound = call.bound(rows)
-        reference = streamed(x.query, x.key, x.value, call.profile, bound)
-        residual = keys_judged(*x, output, reference, call.profile, bound)
-        worst = against(output, reference, call.profile)
-        return with_residual(worst, residual), seconds, x.bytes
+        return _exactly(call, x, output, rows), seconds, x.bytes
     n = call.tokens
     inner = torch.randint(n, (max(0, rows - 2),), generator=generator(call, 14))
     places = torch.cat((torch.tensor([0, n - 1])[:rows], inner)).sort().values
     output, seconds = timed(lambda: call.rows(*x, places), call.device)
-    last = places.to(call.device)
-    reference = streamed(x.query, x.key, x.value, call.profile, call.bound(1), last)
-    residual = keys_judged(*x, output, reference, call.profile, call.bound(1), last)
-    one = against(output, reference, call.profile)
+    one = _exactly(call, x, output, 1, places.to(call.device))
     place = (one.place[0], int(places[one.place[1]]), one.place[2])
-    return with_residual(replace(one, place=place), residual), seconds, x.bytes
+    return replace(one, place=place), seconds, x.bytes
 
 
 # Equivariance under permuted keys: the kernel again on some rows, keys and values permuted

@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .record import FunctionRecord, KernelRecord, least_of, name_of, normal_of, unit_of, wide_of
+from ..devices import name_of, unit_roundoff, wide_dtype
+from .record import FunctionRecord, KernelRecord, least_of, normal_of
 
 # Errors of elementary functions: computed in a dtype, against the same numbers in float64
 
@@ -102,11 +103,11 @@ def measured_error(
         exact = function.compute(numbers.double())
         error = (computed - exact).abs()
     usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max / 2)
-    u, least = unit_of(wide_of(dtype)), least_of(dtype)
+    u, least = unit_roundoff(wide_dtype(dtype)), least_of(dtype)
     error, exact = error[usable].nan_to_num(nan=math.inf), exact[usable]
     size = torch.ones_like(exact) if function.absolute else exact.abs()
     normal = size >= normal_of(dtype)
-    over = (error - least - (unit_of(dtype) - u) * size).clamp(min=0) / (u * size)
+    over = (error - least - (unit_roundoff(dtype) - u) * size).clamp(min=0) / (u * size)
     worst = min(float(over[normal].max()), USELESS)
     lost = float(error[~normal].clamp(max=USELESS).max()) if bool((~normal).any()) else 0.0
     told = "every number of the dtype" if low_dtype else f"{len(error):,} numbers drawn"
@@ -148,7 +149,7 @@ def beyond_storing(
 
     And the largest error of a weight that is below normal numbers.
     """
-    u, low = unit_of(wide_of(dtype)), unit_of(dtype)
+    u, low = unit_roundoff(wide_dtype(dtype)), unit_roundoff(dtype)
     stored = (4.04 * low if low > u else 0.0) * exact
     whole = torch.softmax(scores, -1)
     normal = whole > normal_of(dtype) * 2
@@ -223,8 +224,8 @@ def weights_error(
     units of the accumulation, without what storing weights and outputs in the dtype may do.
     """
     generator = torch.Generator().manual_seed(7)
-    digits = 2 ** min(11, round(-math.log2(unit_of(dtype))) - 1)
-    deepest = -math.log(least_of(wide_of(dtype))) + 2
+    digits = 2 ** min(11, round(-math.log2(unit_roundoff(dtype))) - 1)
+    deepest = -math.log(least_of(wide_dtype(dtype))) + 2
     a = 1 + torch.randint(digits, (32,), generator=generator).double() / digits
     b = torch.rand(heads, KEYS, generator=generator).double() * deepest / 2
     parts = torch.frexp(b * torch.rand(heads, 1, generator=generator).double())
@@ -245,7 +246,7 @@ def scores_stored(kernel: Kernel, dtype: torch.dtype, device: torch.device) -> b
 
     "No" is said only if the weights are those of the exact scores.
     """
-    little = 64 * unit_of(dtype) * torch.tensor([0.2, 0.4, 0.7])
+    little = 64 * unit_roundoff(dtype) * torch.tensor([0.2, 0.4, 0.7])
     query = torch.zeros((3, 1, WIDTH), dtype=dtype)
     query[..., :2] = 4
     key = torch.zeros((3, 2, WIDTH), dtype=dtype)
@@ -272,7 +273,7 @@ def weights_stored(kernel: Kernel, dtype: torch.dtype, device: torch.device) -> 
     query = first_only(torch.full((len(x), 1), 4.0).to(dtype))
     found = kernel(*(v[None].to(device) for v in (query, key, value)))[0, :, 0, 0]
     exact = (weight - rounded.double()) / (1 + weight)
-    far = (found.cpu().double() - exact).abs() > FAR * unit_of(dtype) * weight / (1 + weight)
+    far = (found.cpu().double() - exact).abs() > FAR * unit_roundoff(dtype) * weight / (1 + weight)
     return bool(far.any())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 import torch
 
+from ..devices import name_of, one_thread, tf32, threads, wide_dtype
 from .functions import Kernel, function_errors, kernel_record, summed_by, weight_of
 from .order import (
     WIDTHS,
@@ -38,8 +38,6 @@ from .record import (
     bits_of,
     constants_of,
     fitted,
-    name_of,
-    wide_of,
 )
 
 Tell = Callable[[str], None]
@@ -68,16 +66,16 @@ def calibrated(
     that the process has.
     """
     started = perf_counter()
-    backend, threads = backend_of(device), torch.get_num_threads()
+    backend, count = backend_of(device), torch.get_num_threads()
     dtypes = dtypes_measured(device)
-    with torch.no_grad(), _highest_precision():
+    with torch.no_grad(), tf32(on=False):  # else a setting of the process, no trait of the backend
         functions = _told(function_errors(dtypes, device), tell)
         found = _told(_of_dtypes(dtypes, device, thorough=thorough), tell)
         operands = {name_of(d): operand_unit(d, device) for d in dtypes}
     orders = tuple(r for r in found if isinstance(r, OrderRecord))
     kernels = tuple(r for r in found if isinstance(r, KernelRecord))
     return Calibration(
-        backend=backend, threads=threads, created=datetime.now(UTC),
+        backend=backend, threads=count, created=datetime.now(UTC),
         seconds=perf_counter() - started, thorough=thorough, functions=functions, orders=orders,
         kernels=kernels, operands=operands,
         constants=tuple(
@@ -112,8 +110,8 @@ def _of_dtypes(
         low = torch.finfo(dtype).bits == 16
         lengths: tuple[int, ...] = SHORTER if low else LENGTHS
         whole = thorough or dtype == torch.float32
-        for operation, width, summed, threads in _sums_and_products(device, dtype):
-            with _threads(threads):
+        for operation, width, summed, count in _sums_and_products(device, dtype):
+            with threads(count):
                 long = thorough and dtype == torch.float32 and operation.endswith(LONG)
                 if width is None or whole:
                     yield order_record(
@@ -121,7 +119,7 @@ def _of_dtypes(
                     )
                 else:
                     yield _digits_only(operation, summed, dtype, device, width)
-        with _threads(1):  # many small calls wait for each other on several
+        with one_thread():  # many small calls wait for each other on several
             if not low:
                 yield softmax_record(
                     SOFTMAX, _torch_softmax, dtype, device,
@@ -141,8 +139,8 @@ def _sums_and_products(
     """What sums on one thread, and again what may share its work among all there are."""
     every = torch.get_num_threads() if device.type == "cpu" else 1
     for operation, summed in sums():
-        for threads in sorted({1, every}):
-            yield f"{operation}, threads: {threads}", None, summed, threads
+        for count in sorted({1, every}):
+            yield f"{operation}, threads: {count}", None, summed, count
     for operation, width, summed in products():
         yield operation, width, summed, 1
     if every > 1 and dtype == torch.float32:
@@ -228,7 +226,7 @@ def softmax_record(
     )
     return OrderRecord(
         operation=operation, dtype=name_of(dtype), lengths=lengths, depths=depths,
-        model=fitted(lengths, depths), bits=bits_of(wide_of(dtype)), nearest=True,
+        model=fitted(lengths, depths), bits=bits_of(wide_dtype(dtype)), nearest=True,
         sampled="leaves 0, 1 and n/2, by the parity of the sums they meet",
     )  # fmt: skip
 
@@ -244,24 +242,3 @@ def operand_unit(dtype: torch.dtype, device: torch.device) -> float:
     turned = (right.to(device) @ left.mT.to(device))[0].to("cpu", torch.float64) == 1 + powers
     kept = int((read & turned).to(torch.int8).cumprod(0).sum())
     return 0.0 if kept == len(powers) else 2.0 ** -(kept + 1)
-
-
-@contextmanager
-def _highest_precision() -> Iterator[None]:
-    """What is asked for otherwise is a setting of the process, and no trait of the backend."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

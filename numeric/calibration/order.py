@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
+from ..devices import unit_roundoff, wide_dtype
 from .functions import Kernel, summed_by
-from .record import ATTENTION, FULL, PRODUCT, SUM, bits_of, unit_of, wide_of
+from .record import ATTENTION, FULL, PRODUCT, SUM, bits_of
 
 # In which order an operation sums, read off its results
 
@@ -148,7 +149,7 @@ def softmax_depth(
     ``softmax`` gives, for scores (cases, n), the weight of place ``leaf``, in which score 0 stands.
     The number is a mean over random halves with two standard errors added.
     """
-    u = unit_of(wide_of(dtype))
+    u = unit_roundoff(wide_dtype(dtype))
     generator = torch.Generator().manual_seed(n)
     half = torch.randint(2, (HALVES, n), generator=generator, dtype=torch.bool)
     half[:, leaf] = False

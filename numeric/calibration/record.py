@@ -22,6 +22,8 @@ from typing import Final, Literal
 import torch
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from ..devices import name_of, unit_roundoff, wide_dtype
+
 # The base of the records of a calibration: strict, frozen, nothing unknown, no NaN
 
 class Record(BaseModel):
@@ -31,21 +33,6 @@ class Record(BaseModel):
 
 
 # Small facts about dtypes, which need no profile
-
-def name_of(dtype: torch.dtype) -> str:
-    """``"float32"`` and its like."""
-    return str(dtype).removeprefix("torch.")
-
-
-def unit_of(dtype: torch.dtype) -> float:
-    """The unit roundoff."""
-    return torch.finfo(dtype).eps / 2
-
-
-def wide_of(dtype: torch.dtype) -> torch.dtype:
-    """What functions and sums of a dtype are to be computed in: at least float32."""
-    return torch.float32 if torch.finfo(dtype).bits == 16 else dtype
-
 
 def normal_of(dtype: torch.dtype) -> float:
     """The least normal number."""
@@ -309,7 +296,7 @@ def constants_of(
 
     Of several measurements the worst counts.
     """
-    names = {name_of(dtype), name_of(wide_of(dtype))}
+    names = {name_of(dtype), name_of(wide_dtype(dtype))}
     own = [r for r in functions if r.dtype in names]
     powers = [r.used for r in own if r.function.startswith("power") and r.dtype == name_of(dtype)]
     attention = [r for r in kernels if r.dtype in names]
@@ -322,8 +309,8 @@ def constants_of(
         dtype=name_of(dtype),
         function_error=max(r.used for r in own if not r.function.startswith("power")),
         power_error=max(powers),
-        accumulate=max(unit_of(wide_of(dtype)), *(r.unit for r in others)),
-        product=max(unit_of(wide_of(dtype)), *(r.unit for r in products)),
+        accumulate=max(unit_roundoff(wide_dtype(dtype)), *(r.unit for r in others)),
+        product=max(unit_roundoff(wide_dtype(dtype)), *(r.unit for r in products)),
         operand=operand,
         least=max(least_of(dtype), *lost),
         sums=_of(others, SUM),

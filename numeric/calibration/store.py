@@ -22,9 +22,10 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
+from ..devices import name_of
 from ..implementations import DoesNotFit
 from .measuring import calibrated
-from .record import Backend, Calibration, Constants, backend_of, constants_of, name_of
+from .record import Backend, Calibration, Constants, backend_of, constants_of
 
 # Where calibrations are kept: those of the package, and the user's own
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from ..profile import unit_roundoff
+from ..devices import unit_roundoff
 from ..rounded import Rounded
 from ..walk import Replacement, never
 from . import DoesNotFit, Implementation
@@ -58,7 +58,9 @@ def _bound(x: Rounded, positions: Rounded, frequencies: Rounded) -> Rounded:
     """x cos + x' sin with angles rounded to float32: the error grows with the position."""
     arithmetic = x.arithmetic
     p, w = _as_float32(positions), _as_float32(frequencies)
-    angles = p[..., None] * w
+    product = p[..., None] * w
+    # As one radius: a cosine and its sine, and every call at one position, are off alike.
+    angles = Rounded(arithmetic, product.value, product.radius, product.unit)
     half = frequencies.shape[0]
     cos, sin = (
         arithmetic.stored(part, arithmetic.profile.store)

@@ -9,21 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from ..attention_bound import AttentionBound
-from ..walk import Lengths, Replacement, never
+from ..walk import Lengths
 from . import DoesNotFit, Implementation
-from .scaled_dot_product import HELD_PAIRS, ROW_AXIS, WALKED_PAIRS, leading, pairs
+from .scaled_dot_product import HELD_PAIRS, WALKED_PAIRS, bounded, leading, pairs, replacing
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
     """One, on every device."""
-    bound = AttentionBound()
-    return [
-        Implementation(
-            "torch.nn.MultiheadAttention",
-            {name: Replacement(_call, axes, _whole) for name, axes in ROW_AXIS.items()},
-            {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()},
-        )
-    ]
+    name = "torch.nn.MultiheadAttention"
+    return [Implementation(name, replacing(_call, _whole), bounded(AttentionBound()))]
 
 
 def _whole(lengths: Sequence[Lengths]) -> bool:

@@ -7,7 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (its usual name)
@@ -73,14 +73,21 @@ def _implementation(name: str, backend: Backend) -> Implementation:
     bound = AttentionBound(scores_stored=backend.scores_stored, kernel=name)
     call, whole = partial(_call, backend.kind), partial(_whole, backend.quadratic)
     return Implementation(
-        f"scaled_dot_product_attention ({name})",
-        {definition: Replacement(call, axes, whole) for definition, axes in ROW_AXIS.items()},
-        {
-            definition: Replacement(bound, axes, never, pairs)
-            for definition, axes in ROW_AXIS.items()
-        },
+        f"scaled_dot_product_attention ({name})", replacing(call, whole), bounded(bound),
         fused=not backend.quadratic,
     )
+
+
+def replacing(
+    code: Callable[..., Any], whole: Callable[[Sequence[Lengths]], bool] = never
+) -> dict[str, Replacement]:
+    """Code for every definition of attention; for the selected rows alone, if nothing is said."""
+    return {name: Replacement(code, axes, whole) for name, axes in ROW_AXIS.items()}
+
+
+def bounded(bound: AttentionBound) -> dict[str, Replacement]:
+    """A bound for every definition of attention."""
+    return {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()}
 
 
 def pairs(lengths: Sequence[Lengths]) -> int:

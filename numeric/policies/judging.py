@@ -27,6 +27,7 @@ from ..compare import (
     REFERENCE_SHARE,
     SIDES,
     Comparison,
+    each,
     of_definition,
     place_in,
     unusable,
@@ -39,9 +40,9 @@ from ..implementations.scaled_dot_product import ROW_AXIS
 from ..measurement import HEADS, Judged, place_of
 from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
+from ..spread import LAMBDA
 from ..walk import Where
 from .residual import Generic, Seen, Strongest, seen, spoken
-from .spread import LAMBDA, likely
 
 if TYPE_CHECKING:
     from ..task import Task
@@ -59,21 +60,15 @@ def probable(
     sides = wide(*computed)
     if unusable(sides, bounds) is not None:
         return None
-    radii = [likely(bound) for bound in bounds]
-    found: Comparison | None = None
-    for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
-        one = worst(side, bound.value, radius * (1 + REFERENCE_SHARE))
-        told = f"the {name} side is off its definition in float64 by more than its errors spread"
-        status = "violated" if one[0] > one[1] else "held"
-        new = Comparison(*one, status, told if status == "violated" else "")
-        found = new if found is None else worse(found, new)
+    radii = [bound.likely() for bound in bounds]
+    told = "the {} side is off its definition in float64 by more than its errors spread"
+    found = each(sides, bounds, [radius * (1 + REFERENCE_SHARE) for radius in radii], told)
     if equal:
         one = worst(sides[0], sides[1], radii[0] + radii[1])
-        status = "violated" if one[0] > one[1] else "held"
-        told = "the sides differ by more than their errors spread" if status == "violated" else ""
-        new = Comparison(*one, status, told)
-        found = new if found is None else worse(found, new)
-    return found
+        wrong = one[0] > one[1]
+        told = "the sides differ by more than their errors spread" if wrong else ""
+        found.append(Comparison(*one, "violated" if wrong else "held", told))
+    return worse(*found)
 
 
 def chance(entries: int) -> float:
@@ -184,13 +179,6 @@ class Judging:
     broken: str = ""
 
     @property
-    def sides(self) -> tuple[Term, ...]:
-        """The two sides of the claim, or the one it has."""
-        return (self.claim.left,) if self.claim.right is None else (
-            self.claim.left, self.claim.right,
-        )  # fmt: skip
-
-    @property
     def alone(self) -> bool:
         """Whether rows computed alone must be those of the whole, bit for bit."""
         return answers_each_alone(self.implementation, self.task.device)
@@ -240,7 +228,7 @@ class Judging:
             computed = [side.index_select(-1, places.to(side.device)) for side in computed]
             bounds = [
                 self.task.bound(side, few, head, self.profile, code.bounds, spread=True)
-                for side, code in zip(self.sides, codes, strict=False)
+                for side, code in zip(self.claim.sides, codes, strict=False)
             ]
             where = few
         if any(b.arithmetic.overflowed and bool(b.error().isinf().any()) for b in bounds):
@@ -256,7 +244,7 @@ class Judging:
         self.likely = one if self.likely is None else worse(self.likely, one)
         self.entries += sum(side.numel() for side in computed)
         moved = self.task.moved(head)
-        sides = zip(SIDES, self.sides, computed, bounds, codes, strict=False)
+        sides = zip(SIDES, self.claim.sides, computed, bounds, codes, strict=False)
         for name, side, values, bound, code in sides:
             reading = self.task.reading(head, self.profile, code.bounds, spread=True)
             found = seen(reading, moved, side, where, values, bound, code)

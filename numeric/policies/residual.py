@@ -37,14 +37,14 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term, free
 
-from ..attention_bound import AttentionBound
+from ..attention_bound import AttentionBound, scores_of
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
 from ..rounded import Rounded
 from ..sample import Sample
+from ..spread import ALIKE, copies, multiplicity, sources
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, RowWalk, Where
-from .spread import ALIKE, Spread, copies, multiplicity, sources
 from .weights import Attended, attended, eager_kernel, kernel_of
 
 # Residual tests: the error of the output, projected on what a defect would do to it
@@ -157,7 +157,7 @@ def _square(a: Tensor) -> float:
     return _dot(a, a)
 
 
-def _whole(x: Spread, errors: Tensor | None) -> Tensor | None:
+def _whole(x: Rounded, errors: Tensor | None) -> Tensor | None:
     return None if errors is None else errors.expand(x.value.shape)
 
 
@@ -177,7 +177,7 @@ def scores_moved(weights: Tensor, values: Tensor, change: Tensor) -> Tensor:
 class Generic:
     """Any side: its error, its directions, and how its entries spread."""
 
-    bound: Spread
+    bound: Rounded
     error: Tensor
     directions: Mapping[str, Tensor]
 
@@ -353,7 +353,7 @@ def seen(
     bound: Rounded, implementation: Implementation,
 ) -> Seen | Generic | None:  # fmt: skip
     """The side with its error and its directions; None if nothing is known of its spread."""
-    if not isinstance(bound, Spread) or not bool(bound.value.isfinite().all()):
+    if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
         return None
     error = computed.detach().to(CPU, torch.float64) - bound.value
     call = call_of(reading, side, where)
@@ -363,9 +363,9 @@ def seen(
         first = max(1, LARGEST // max(1, keys))
         found = call.arguments(reading, first)
         if found is not None and _fits(found):
-            query, key = found[:2]
+            query, key, value, *mask = found
             kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
-            inside = attended(*found, kernel=kernel)
+            inside = attended(scores_of(query, key, *mask), query, key, value, kernel)
             if (alike := _alike(inside)) <= ALIKE:
                 looked = _inside(call, inside, moved, error[..., :first, :], first)
                 return replace(looked, alike=alike)
@@ -389,7 +389,7 @@ def _known(name: str, implementation: Implementation) -> AttentionBound | bool:
 
 def _fits(arguments: list[Any]) -> bool:
     query, key, value = arguments[:3]
-    if not all(isinstance(x, Spread) for x in (query, key, value)):
+    if not all(isinstance(x, Rounded) for x in (query, key, value)):
         return False
     return bool(query.shape[:-2] == key.shape[:-2] == value.shape[:-2])
 
@@ -423,7 +423,7 @@ def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int
     return Seen(found, error, directions)
 
 
-def _whole_side(moved: Moved, side: Term, where: Where, bound: Spread) -> Mapping[str, Tensor]:
+def _whole_side(moved: Moved, side: Term, where: Where, bound: Rounded) -> Mapping[str, Tensor]:
     directions = {"size": bound.value}
     for label, kind in (("base", "frequency"), ("position", "position")):
         for name in moved.names(kind, side):

@@ -25,18 +25,19 @@ deterministic radius stands.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import inf, sqrt
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..attention_bound import AttentionBound, rises_of, softmax_bound
+from ..attention_bound import AttentionBound, Scores, scores_of, softmax_bound
 from ..profile import Profile
 from ..rounded import Rounded
-from .spread import LAMBDA, Part, Spread, radius_of, root, sources
+from ..spread import LAMBDA, Part, radius_of, root, sources
+from ..walk import Replacement
 
 # Attention at some rows: exact weights, and how far each source of error spreads
 
@@ -80,9 +81,9 @@ def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
 class Attended:
     """One call at some rows: arrays of float64, axes (.., rows, keys) and (.., rows, columns)."""
 
-    query: Spread
-    key: Spread
-    value: Spread
+    query: Rounded
+    key: Rounded
+    value: Rounded
     own_query: Tensor | None
     own_key: Tensor | None
     profile: Profile
@@ -132,54 +133,40 @@ class Attended:
 
 
 def attended(
-    query: Spread, key: Spread, value: Spread, mask: Tensor | Rounded | None = None, *,
-    kernel: Kernel,
-) -> Attended:  # fmt: skip
-    """The exact weights and output, and the errors of one kernel."""
-    arithmetic = query.arithmetic
-    profile = arithmetic.profile
+    x: Scores, query: Rounded, key: Rounded, value: Rounded, kernel: Kernel
+) -> Attended:
+    """The exact output of a call with these scores, and the errors of one kernel."""
+    profile, v = query.arithmetic.profile, value.value
     u, width = profile.accumulate, query.shape[-1]
     low = profile.store > u
     store_score = math.sqrt(kernel.scores_stored) * profile.store if low else 0.0
     store_weight = profile.store if kernel.weights_stored and low else 0.0
-    scale = 1 / math.sqrt(width)
-    q, k, v = query.value, key.value, value.value
-    dots = q @ k.mT * scale
-    norms = scale * q.norm(dim=-1)[..., :, None] * k.norm(dim=-1)[..., None, :]
-    square = (width + 4) * u * u * norms.square()
-    scores, bias = dots, None
-    if isinstance(mask, Rounded):
-        added = arithmetic.stored(mask, profile.store)
-        bias = added.likely()
-        scores = dots + added.value
-        square = square + (u * dots.abs()).square()
-    elif mask is not None:
-        scores = torch.where(mask, dots, -math.inf)
-    seen = torch.where(scores.isinf(), 0.0, scores)
-    top = scores.amax(-1, keepdim=True)
-    below = torch.where(scores.isinf(), 0.0, top - seen)
-    rises = 1.0 + rises_of(scores)
-    square = square + (store_score * store_score + u * u * (bias is not None)) * seen.square()
+    square = (width + 4) * u * u * x.norms.square()
+    if x.bias is not None:
+        square = square + (u * x.dots.abs()).square()
+    seen = torch.where(x.scores.isinf(), 0.0, x.scores)
+    below = torch.where(x.scores.isinf(), 0.0, x.top - seen)
+    rises, weights = x.rises, x.weights
+    square = square + (store_score * store_score + u * u * (x.bias is not None)) * seen.square()
     square = square + (u * below).square() + (kernel.exponential_error * u * (1 + rises)).square()
     read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
-    own_query, own_key = (_read(x, read) for x in (query, key))
-    sigma = square.sqrt()
-    weights = torch.softmax(scores, -1)
+    own_query, own_key = _read(query, read), _read(key, read)
     size = weights @ v.abs()
     sums = (kernel.terms + 2 * rises + 4).sqrt() * u * size
     sums = sums + profile.operand * (weights.square() @ v.square()).sqrt()
     flushed = None
     if store_weight and profile.least > 2.0**-100:  # float16: small weights are lost, not rounded
-        unscaled = torch.exp(scores - top)
+        unscaled = torch.exp(x.scores - x.top)
         flushed = torch.where(unscaled < profile.least, weights, 0.0)
         sums = sums + profile.least * v.norm(dim=-2, keepdim=True)
     return Attended(
-        query, key, value, own_query, own_key, profile, scale, dots, weights, weights @ v, sigma,
-        (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums, flushed, bias,
+        query, key, value, own_query, own_key, profile, 1 / math.sqrt(width), x.dots, weights,
+        weights @ v, square.sqrt(), (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums,
+        flushed, None if x.bias is None else x.bias.likely(),
     )  # fmt: skip
 
 
-def _read(x: Spread, unit: float) -> Tensor | None:
+def _read(x: Rounded, unit: float) -> Tensor | None:
     """What is independent entry by entry once a factor is read, or stored, with this roundoff."""
     own = x.own()
     own = None if own is None else own.expand(x.value.shape)
@@ -212,12 +199,11 @@ def common(call: Attended) -> Tensor:
 
 def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
-) -> Spread:
+) -> Rounded:
     """The deterministic bound of a kernel, with the spread of its errors."""
-    arithmetic = query.arithmetic
-    query, key, value = (arithmetic.spread(x) for x in (query, key, value))
-    result = arithmetic.spread(bound(query, key, value, *(() if mask is None else (mask,))))
-    call = attended(query, key, value, mask, kernel=kernel_of(bound, query, key))
+    scores = scores_of(query, key, mask)
+    result = bound.of(scores, query, key, value)
+    call = attended(scores, query, key, value, kernel_of(bound, query, key))
     p, v, o = call.weights, value.value, call.output
     rho = common(call)
     e = torch.where(p == 0, 0.0, torch.expm1(LAMBDA * call.score_sigma))
@@ -242,15 +228,12 @@ def attention_spread(
     if call.flushed is not None:
         shared = shared + call.flushed @ v.abs()
     shared = torch.where(left > 0, shared / left, inf)
-    settled: Spread = result.settled([], call.stored, also=shared)
-    return settled
+    return result.settled([], call.stored, also=shared)
 
 
-def softmax_spread(scores: Rounded) -> Spread:
+def softmax_spread(s: Rounded) -> Rounded:
     """The deterministic bound of softmax, with the spread of its errors."""
-    arithmetic: Any = scores.arithmetic
-    s = arithmetic.spread(scores)
-    result: Spread = arithmetic.spread(softmax_bound(s))
+    arithmetic, result = s.arithmetic, softmax_bound(s)
     p, u, profile = torch.softmax(s.value, -1), arithmetic.inner(s.unit), arithmetic.profile
     below = torch.where(s.value.isinf(), 0.0, s.value.amax(-1, keepdim=True) - s.value)
     inside = Part.fresh(u * below + profile.function_error * u, single=True)
@@ -271,11 +254,21 @@ def softmax_spread(scores: Rounded) -> Spread:
     kept = [Part(x.sources, x.view, weight * x.sigma, x.single) for x in parts]
     result.varied = s.varied
     also = torch.where(p == 0, 0.0, weight * (shared + rows))
-    stored = result.value.abs() * result.unit + arithmetic.profile.least
-    return result.holding(kept, also, stored, ())
+    return result.holding(kept, also, result.storing(result.unit))
 
 
-def _filled(part: Part, like: Spread) -> Part:
+def probable(replaced: Replacement) -> Replacement:
+    """The bound with the spread of its errors, where a formula for it is known.
+
+    Any other bound is taken as it is: its deterministic radius is then shared.
+    """
+    compute = replaced.compute
+    if isinstance(compute, AttentionBound):
+        return replace(replaced, compute=partial(attention_spread, compute))
+    return replace(replaced, compute=softmax_spread) if compute is softmax_bound else replaced
+
+
+def _filled(part: Part, like: Rounded) -> Part:
     sigma: Tensor = part.sigma.expand(like.value.shape)
     return Part(part.sources, part.view, sigma, part.single)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ from attnproof.symbolic.terms import Term, free, postorder
 
 from ..reading import RowReading
 from ..torch_reading import Integers
-from ..walk import TooLarge, Where
-from .residue import NoResidue
+from ..walk import Moves, TooLarge, Where
+from .residue import FieldArithmetic, NoResidue
 from .towers import Points
 
 if TYPE_CHECKING:
@@ -99,28 +99,20 @@ MOVES = (
 )  # fmt: skip
 
 
-class PointArithmetic:
-    """Structure alone: points in other places."""
+class PointArithmetic(Moves):
+    """Structure alone: points in other places, cosines and sines alike."""
 
     __name__ = "attnproof.numeric.residues.angles"
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: FieldArithmetic) -> None:
         self.inner = inner
 
-    def __getattr__(self, name: str) -> Any:
-        """A function that moves entries, applied to cosines and sines alike."""
-        how = getattr(self.inner, name)
-
-        def both(x: Any, *rest: Any, **named: Any) -> Any:
-            if isinstance(x, Points):
-                return Points(how(x.cos, *rest, **named), how(x.sin, *rest, **named))
-            if isinstance(x, list) and isinstance(x[0], Points):
-                return Points(
-                    how([p.cos for p in x], *rest, **named), how([p.sin for p in x], *rest, **named)
-                )
-            return how(x, *rest, **named)
-
-        return both
+    def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        """Several arrays as one."""
+        if not isinstance(parts[0], Points):
+            return self.inner.joined(parts, how)
+        cosines, sines = ([getattr(p, name) for p in parts] for name in ("cos", "sin"))
+        return Points(self.inner.joined(cosines, how), self.inner.joined(sines, how))
 
 
 class AngleReading(RowReading):

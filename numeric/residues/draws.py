@@ -69,7 +69,7 @@ class Draws:
         """Every given, in one field."""
         found = dict(self.whole)
         for name, given in self.givens.items():
-            shape = self._shape(given)
+            shape, _ = given.measured(self.sizes)
             if given.kind in NUMBERS:
                 found[name] = self._numbers(arithmetic, name, shape)
             elif given.kind == "orthogonal":
@@ -152,9 +152,6 @@ class Draws:
     def _random(self, name: str) -> Random:
         return Random(f"{self.seed} {name}")
 
-    def _shape(self, given: Given) -> tuple[int, ...]:
-        return tuple(length_value(n, self.sizes) for n in given.shape)
-
     def _numbers(self, arithmetic: FieldArithmetic, name: str, shape: Sequence[int]) -> Residue:
         generator = torch.Generator().manual_seed(
             self._random(f"{name} {arithmetic.prime}").getrandbits(62)
@@ -172,7 +169,7 @@ class Draws:
         """Random numbers under a name, of the shape of a given or another."""
         if shape is None:
             assert given is not None
-            shape = self._shape(given)
+            shape, _ = given.measured(self.sizes)
         return self._numbers(arithmetic, name, shape)
 
     def frame(self, arithmetic: FieldArithmetic, name: str, n: int, columns: int) -> Residue:
@@ -205,10 +202,10 @@ class Draws:
 
     def _whole(self, name: str, given: Given, k: int = 0) -> Any:
         """The k-th try; every second one is small numbers, and maybe the identity."""
-        random, shape = self._random(f"{name} {k}" if k else name), self._shape(given)
+        random = self._random(f"{name} {k}" if k else name)
+        shape, below = given.measured(self.sizes)
         simple = k % 2 == 1
         generator = torch.Generator().manual_seed(random.getrandbits(62))
-        below = length_value(given.below, self.sizes) if given.below is not None else 0
         if given.kind == "natural":
             return random.randrange(5) if simple else random.randrange(1, LARGEST_NATURAL)
         if given.kind == "index":

@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from attnproof.symbolic.claim import Claim, Law
 from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
-from attnproof.symbolic.terms import Term
 
-from ..hypotheses import Unsatisfiable, index_values, spot_of
+from ..hypotheses import Unsatisfiable, index_values, spot_of, written
 from ..walk import TooLarge
 from .angles import depth_of
 from .hypothesis import NO_ORDER, Hypothesis
@@ -81,10 +79,10 @@ class Obeying:
     ) -> Iterator[dict[str, Any]]:
         """The values of a law's own variables: of real ones, random; of indices, all."""
         variables = h.claim.variables
-        if variables and any(depth_of(side) for side in h.sides):
+        if variables and any(depth_of(side) for side in h.claim.sides):
             raise NoResidue("a law about exponentials is not looked at")
         if all(given.kind == "index" for _, given in variables):
-            return iter(index_values(Law(h.claim), self.read.sizes))
+            return iter(index_values(h.claim, self.read.sizes))
         strange = [name for name, given in variables if given.kind not in DRAWN]
         if strange:
             raise NoResidue(f"it speaks of all {strange[0]}")
@@ -108,7 +106,7 @@ class Obeying:
         """What one equation says of a product, or of a row."""
         if h.claim.variables:
             return
-        left, right = h.sides
+        left, right = h.claim.sides
         form = contraction(left, right)
         if form is not None and form.first.data[1] in DRAWN:
             self._product(form, values)
@@ -120,8 +118,14 @@ class Obeying:
             if self.givens[name].kind == "orthogonal":  # it would not be any more
                 continue
             try:
-                value = self.read.at(values).arithmetic.of(_number(self.read.at(values)(source)))
-                values[name] = _written(values[name], value, spot, self.read.at(values))
+                read, old = self.read.at(values), values[name]
+                value = read.arithmetic.of(_number(read(source)))
+                new = written(old.value, value.value, target, read)
+                if value.undefined is not None and bool(value.undefined.any()):
+                    raise NoResidue("a denominator is 0")
+                values[name] = Residue(
+                    old.arithmetic, new, degree=old.degree.either(value.degree)
+                )
             except (NoResidue, TypeError):
                 continue
             self._changed(name)
@@ -280,21 +284,6 @@ def _number(value: Any) -> Any:
     )  # fmt: skip
 
 
-def _written(
-    into: Residue, value: Residue, spot: list[tuple[int, Term]], read: ResidueReading
-) -> Residue:
-    """A given, with a value in the place of a row of it."""
-    new = into.value.clone()
-    view = new
-    for axis, at in reversed(spot):
-        view = view.select(axis, read.integer(at))
-    view.copy_(value.value)
-    undefined = value.undefined
-    if undefined is not None and bool(undefined.any()):
-        raise NoResidue("a denominator is 0")
-    return Residue(into.arithmetic, new, degree=into.degree.either(value.degree))
-
-
 # Values in a field that obey the hypotheses of a statement, from values that need not
 
 @dataclass
@@ -316,8 +305,7 @@ class Hypotheses:
     @property
     def all(self) -> list[Hypothesis]:
         """Equations first."""
-        equations = [Hypothesis(Claim("=", a, b)) for a, b in self.statement.assume]
-        return equations + [Hypothesis(law.claim) for law in self.statement.laws]
+        return [Hypothesis(claim) for claim in self.statement.hypotheses]
 
     @property
     def names(self) -> frozenset[str]:
@@ -369,7 +357,7 @@ class Hypotheses:
         found = {}
         for h in (h for h in self.all if h.whole):
             try:
-                every = index_values(Law(h.claim), dict(sizes))
+                every = index_values(h.claim, sizes)
                 broken = any(not h.holds({**values, **at}, sizes) for at in every)
                 why = "no whole numbers were found that obey it" if broken else ""
             except (NoResidue, TypeError, Unsatisfiable, TooLarge) as error:

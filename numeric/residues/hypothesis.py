@@ -13,6 +13,7 @@ from attnproof.symbolic.givens import NUMBERS, SIGNED
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder, substitute
 
+from ..hypotheses import in_words
 from .angles import Whole, whole
 
 NO_ORDER = "a field has no order"
@@ -25,22 +26,16 @@ class Hypothesis:
     claim: Claim
 
     @property
-    def sides(self) -> tuple[Term, ...]:
-        """The terms."""
-        right = self.claim.right
-        return (self.claim.left,) if right is None else (self.claim.left, right)
-
-    @property
     def names(self) -> frozenset[str]:
         """The givens it speaks of."""
         own = {name for name, _ in self.claim.variables}
-        return frozenset(_names(self.sides) - own)
+        return frozenset(_names(self.claim.sides) - own)
 
     @property
     def whole(self) -> bool:
         """Whether whole numbers alone decide it."""
         own = all(given.kind == "index" for _, given in self.claim.variables)
-        return own and all(whole(side) for side in self.sides)
+        return own and all(whole(side) for side in self.claim.sides)
 
     def holds(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> bool:
         """Whether one about whole numbers holds for these."""
@@ -52,8 +47,7 @@ class Hypothesis:
         return bool({">": a > b, ">=": a >= b, "=": a == b}[self.claim.relation].all())
 
     def __str__(self) -> str:
-        right = 0 if self.claim.right is None else self.claim.right
-        return f"{self.claim.left!r} {self.claim.relation} {right!r}"
+        return in_words(self.claim)
 
 
 def _names(terms: Iterable[Term]) -> set[str]:

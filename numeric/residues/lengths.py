@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-import torch
-
 from attnproof.symbolic.evaluate import Source, sources
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
 from ..scale import Scale, scale_named, sizes_of
-from ..walk import Rows, Where
+from ..walk import Where, few_rows
 from .residue import NoResidue
 from .roots import has_root
 from .towers import Tower
@@ -143,9 +141,8 @@ def _heavy(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int)
     wanted = tuple(
         None if at is None else len(at.places) for at in rows_at(claim.left, sizes, rows, 0)
     )
-    sides = (side for side in (claim.left, claim.right) if side is not None)
-    told = (side for pair in statement.assume for side in pair)
-    asked = [(side, wanted) for side in sides] + [(side, (None,) * side.ndim) for side in told]
+    asked: list[tuple[Term, Wanted]] = [(side, wanted) for side in claim.sides]
+    asked += [(side, (None,) * side.ndim) for pair in statement.assume for side in pair]
     return any(work(side, sizes, places) > BUDGET for side, places in asked)
 
 
@@ -186,13 +183,4 @@ def _settled(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> boo
 
 def rows_at(side: Term, sizes: dict[str, int], count: int, seed: int) -> Where:
     """Both ends and random places between, on the first axis that is longer than ``count``."""
-    where: list[Rows | None] = [None] * side.ndim
-    for axis, n in enumerate(side.shape):
-        length = length_value(n, sizes)
-        if length > count:
-            generator = torch.Generator().manual_seed(seed)
-            inner = torch.randperm(length - 2, generator=generator)[: count - 2] + 1
-            where[axis] = Rows(torch.cat((torch.tensor([0, length - 1]), inner)).sort().values)
-            break
-    return tuple(where)
-
+    return few_rows([length_value(n, sizes) for n in side.shape], count, seed)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..walk import Moves
+
 # Arrays of residues modulo a prime, exact in float64
 
 class NoResidue(Exception):
@@ -318,7 +320,7 @@ def _shape_of(left: Tensor, right: Tensor) -> tuple[int, ...]:
 FEW = 64  # numbers that are inverted one by one
 
 
-class FieldArithmetic:
+class FieldArithmetic(Moves):
     """Z_p for one prime p, on one device."""
 
     __name__ = "attnproof.numeric.residues.residue"
@@ -400,38 +402,8 @@ class FieldArithmetic:
         """One number in float64."""
         return torch.tensor(float(value), dtype=torch.float64, device=self.device)
 
-    def _moved(self, x: Any, how: Callable[[Tensor], Tensor]) -> Any:
-        return x.moved(how) if isinstance(x, Residue) else how(x)
-
-    def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:
-        """x repeated."""
-        return self._moved(x, lambda a: torch.broadcast_to(a, tuple(shape)))
-
-    def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
-        """The axes in another order."""
-        return self._moved(x, lambda a: a.permute(tuple(axes)))
-
-    def expand_dims(self, x: Any, axis: int) -> Any:
-        """A new axis of length 1."""
-        return self._moved(x, lambda a: a.unsqueeze(axis))
-
-    def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The same entries in row-major order."""
-        return self._moved(x, lambda a: a.reshape(tuple(shape)))
-
-    def take(self, x: Any, indices: Tensor, axis: int) -> Any:
-        """The entries at some places of an axis."""
-        return self._moved(x, lambda a: a.index_select(axis, indices.to(a.device)))
-
-    def concat(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays one after the other."""
-        return self._joined(parts, lambda arrays: torch.cat(arrays, dim=axis))
-
-    def stack(self, parts: Sequence[Any], axis: int) -> Any:
-        """Arrays along a new axis."""
-        return self._joined(parts, lambda arrays: torch.stack(arrays, dim=axis))
-
-    def _joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+    def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        """Several arrays as one."""
         if not any(isinstance(part, Residue) for part in parts):
             return how(list(parts))
         residues = [self.of(part) for part in parts]

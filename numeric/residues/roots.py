@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.givens import SIGNED, Given
-from attnproof.symbolic.scalars import length_value
 
 from ..torch_reading import TorchReading
 from .hypothesis import Hypothesis
@@ -162,7 +161,7 @@ def real_roots(
 
 
 def _number(given: Given, sizes: Mapping[str, int], generator: torch.Generator) -> Tensor | None:
-    shape = tuple(length_value(n, dict(sizes)) for n in given.shape)
+    shape, _ = given.measured(sizes)
     value = torch.randn(shape, generator=generator, dtype=torch.float64)
     if given.kind == "orthogonal":
         found: Tensor = torch.linalg.qr(value).Q
@@ -179,7 +178,8 @@ def _there(h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[s
         reading = TorchReading(
             dict(sizes), {**values, name: new}, torch.float64, torch.device("cpu")
         )
-        left, right = (torch.as_tensor(reading(side), dtype=torch.float64) for side in h.sides)
+        sides = map(reading, h.claim.sides)
+        left, right = (torch.as_tensor(side, dtype=torch.float64) for side in sides)
         return left - right
 
     place: Any = ...

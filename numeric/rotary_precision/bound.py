@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..profile import unit_roundoff
+from ..devices import unit_roundoff
 
 # Which number of a rotary encoding is kept in which dtype
 

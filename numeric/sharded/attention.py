@@ -26,7 +26,7 @@ from ..at_scale.call import Call, arrays
 from ..at_scale.comparison import Found, Worst, against, chance, judged, worse
 from ..at_scale.sampled import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
-from ..devices import called, synchronize
+from ..devices import called, name_of, synchronize
 
 # Queries, keys and values shared out over processes, as DTensors
 
@@ -182,7 +182,7 @@ def _joined(
     ends = min(ENDS * call.heads, at.numel())
     misses = chance(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
     return Found(
-        "sampled", call.kernel.name, devices, str(call.dtype).removeprefix("torch."),
+        "sampled", call.kernel.name, devices, name_of(call.dtype),
         call.tokens, call.heads, call.width, call.causal, call.seed, looked, misses,
         worst.status, worst.error, worst.tolerance, worst.place, worst.reason,
         str(call.profile), (judged(worst, looked),), seconds,

@@ -35,7 +35,7 @@ from attnproof.symbolic.statement import Claim, Statement
 from ..check import Measuring
 from ..compare import SIDES, Comparison, compared, misread, worse
 from ..designs import NORMAL
-from ..devices import called
+from ..devices import called, name_of
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
@@ -187,7 +187,7 @@ def measure_sharded(
 def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measurement:
     return Measurement(
         says, f"eager on DTensor, {mesh.size()} processes", called(task.device),
-        str(dtype).removeprefix("torch."), task.sizes, task.seed, "nothing", 0.0, 0.0, (), 0.0,
+        name_of(dtype), task.sizes, task.seed, "nothing", 0.0, 0.0, (), 0.0,
         "skipped", "not measured", "",
     )  # fmt: skip
 
@@ -221,7 +221,7 @@ def _equation(
         reading = SharedReading(task.sample(0).sizes, values, dtype, task.device, replaced)
         read = [reading.read(side, where) for side in sides]
         computed = [number_array(gathered(value)) for value in read]
-    profile = profile_of(dtype, task.device, str(dtype).removeprefix("torch."))
+    profile = profile_of(dtype, task.device)
     bounds = [_wider(task.bound(side, where, 0, profile, {}), count) for side in sides]
     axes = [_shared_axis(value) for value in read]
     one = _compared(computed, bounds, axes, mesh, expected)
@@ -268,7 +268,7 @@ def _compared(
         offset = mine[0]
         computed = [side.narrow(axis, offset, len(mine)) for side in computed]
         bounds = [_narrowed(b, axis, mine) for b in bounds]
-    found = compared(computed[0], computed[1], bounds[0], bounds[1])
+    found = compared("=", computed, bounds)
     if expected == "refuted" and found.status == "violated":
         sides = [side.detach().to("cpu", torch.float64) for side in computed]
         found = misread(sides, bounds) or replace(found, reason="")

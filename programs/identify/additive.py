@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..grids import along_each_axis
 from ..identity import Identity, Part, simplest, told

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
 from ..identity import Identity, Part, told

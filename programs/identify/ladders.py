@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..identity import Part, simplest, told
 from . import scalings
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..identity import Identity, Part, told
 from ..subjects import Attention, Mask

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 
 ENTRIES = 1 << 22  # that are looked at together
 HIDING = -1e4  # what is less hides a key and says nothing of its offset

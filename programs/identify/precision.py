@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ...numeric.rotary_precision.extraction import places, wrapped
 from ..draw import Draw
 from ..identity import Part, told

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ...numeric.rotary_precision.bound import Format, bound_of
 from ...numeric.rotary_precision.extraction import Turned, frequencies_of, wrapped
 from ..draw import Draw

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..identity import simplest, told
 from ..response import allowance

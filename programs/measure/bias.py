@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from ...numeric.profile import unit_roundoff
+from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..finding import Seen
 from ..identify.bias import coordinates, offsets_in, shared

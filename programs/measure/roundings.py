@@ -16,8 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...numeric.profile import profile_of, unit_roundoff
-from ...numeric.rounded import Arithmetic, Rounded
+from ...numeric.arithmetic import Arithmetic
+from ...numeric.devices import unit_roundoff
+from ...numeric.profile import profile_of
+from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of

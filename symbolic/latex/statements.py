@@ -236,7 +236,7 @@ def at_values(fact: Instance) -> tuple[Claim, tuple[Term, ...]]:
     """What a law says at the values of a fact, and the indices that range over a family."""
     claim = fact.law.claim
     own = [given.named(name).term for name, given in claim.variables]
-    sides = [t for t in (claim.left, claim.right) if t is not None]
+    sides = list(claim.sides)
     told = [instantiate(bind(t, *own), *fact.values) if own else t for t in sides]
     family: list[Term] = []
     for old in fact.indices:
@@ -260,7 +260,7 @@ def fact_latex(fact: Instance) -> str:
 def rows(claim: Claim) -> list[str]:
     """A claim as rows of aligned equations: itself, then its witness, then its layers."""
     printer = Printer()
-    ends = [claim.left] if claim.right is None else [claim.left, claim.right]
+    ends = list(claim.sides)
     sides, indices = _sides(ends, claim.compared, printer)
     right = sides[1] if len(sides) > 1 else "0"
     some = rf" \quad \text{{for some }} {indices}" if indices and claim.compared == "!=" else ""
@@ -370,10 +370,8 @@ NOTATION: tuple[tuple[str, str], ...] = (
 
 def statement_latex(statement: Statement) -> str:
     """Every claim of a statement, one under the other, after what it assumes."""
-    assumed = [Claim("=", left, right) for left, right in statement.assume]
-    assumed += [law.claim for law in statement.laws]
     found: list[str] = []
-    for place, claim in enumerate(assumed):
+    for place, claim in enumerate(statement.hypotheses):
         first, *more = rows(claim)
         found += [(r"\text{and } " if place else r"\text{if } ") + first, *more]
     then = r"\text{then }" if found else ""

@@ -29,7 +29,7 @@ def test_a_program_and_the_same_program_are_not_found_to_differ(tmp_path: Path) 
     assert compared(same, tmp_path, "same") == "not found to differ"
 
 
-def test_what_is_taken_for_one_function_is_told(tmp_path: Path) -> None:
+def test_what_is_taken_for_one_function_is_told() -> None:
     of = next(one for one in REFERENCES if one.name == "attention")
     program = FalseProgram(of, texts()[of.name], "a change")
     assert Compared(program, At(2, 3), "proved", "1 kernel step").is_wrong

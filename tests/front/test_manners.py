@@ -36,7 +36,7 @@ Output = pytest.CaptureFixture[str]
     ("arguments", "told"),
     [
         (["schema", "--table", "--code"], "got --table and --code; give one of them at most"),
-        (["schema", "--sweep", "--trials", "--calibration"], "--trials and --sweep and --calib"),
+        (["schema", "--sweep", "--table", "--calibration"], "--table and --sweep and --calib"),
         (["list", "--code-laws", "--encodings"], "give one of them"),
         (["check", "a.py::f", "--as", "rotory"], "a kind of code, got 'rotory'; nearest: rotary"),
         (["identify", "a.py::f", "--as", "x"], "see rotary, attention, bias"),

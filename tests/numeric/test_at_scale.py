@@ -13,17 +13,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnproof.numeric import attention_bound as streaming
 from attnproof.numeric import attention_bound as threads
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.at_scale import call as memory
 from attnproof.numeric.at_scale import residual
 from attnproof.numeric.at_scale import sampled as reach
 from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
 from attnproof.numeric.at_scale.comparison import Worst, chance, with_residual, worse
-from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways, cost_at_scale
+from attnproof.numeric.at_scale.methods import check_at_scale, chosen_ways
 from attnproof.numeric.at_scale.sampled import check_rows, most_rises, places, sampled
 from attnproof.numeric.attention_bound import streamed
 from attnproof.numeric.measurement import Judged
-from attnproof.numeric.rounded import Arithmetic
 from tests.numeric.scale_code import CPU, DTYPES, TOKENS, call, checked
 
 
@@ -200,16 +200,6 @@ def test_a_way_that_is_not_there_is_told() -> None:
         list(check_at_scale(call(), ["fast"]))
     with pytest.raises(ValueError, match="tokens of at least 1, got 0"):
         call(tokens=0)
-    with pytest.raises(ValueError, match="counted in forwards"):
-        cost_at_scale(call(), "reach")
-
-
-@pytest.mark.parametrize("way", ["sampled", "clustered", "alone", "keys"])
-def test_a_check_is_counted_in_forwards(way: str) -> None:
-    cost = cost_at_scale(call(tokens=256), way, rounds=1)
-    assert cost.ratio > 0
-    assert f"{way}: " in str(cost)
-    assert "forwards" in str(cost)
 
 
 def test_peak_memory_sees_what_is_held() -> None:

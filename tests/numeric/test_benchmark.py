@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
+from attnproof.numeric.at_scale.call import Call, kernel_named
 from attnproof.theorems.definitions.attention import attention
 from benchmarks.numeric_time import benchmark_equivariance
+from benchmarks.scale_time import at_scale, exactly
+
+CPU = torch.device("cpu")
 
 
 def test_a_check_is_measured_in_forwards() -> None:
-    cost = benchmark_equivariance(attention, tokens=48, heads=2, width=8, rounds=2, device="cpu")
-    assert (cost.tokens, cost.heads, cost.width) == (48, 2, 8)
+    cost, difference = benchmark_equivariance(
+        attention, tokens=48, heads=2, width=8, rounds=2, device="cpu"
+    )
     assert cost.ratio > 1
-    assert 0 < cost.largest_difference < 1e-5
-    assert "forwards" in str(cost)
+    assert cost.check > cost.forward > 0
+    assert 0 < difference < 1e-5
 
 
 def test_code_that_is_not_equivariant_shows() -> None:
     def first_query_only(query: object, key: object, value: object) -> object:
         return attention(query, key, value) + query[:, :1]  # type: ignore[index]
 
-    cost = benchmark_equivariance(
+    _, difference = benchmark_equivariance(
         first_query_only, tokens=48, heads=2, width=8, rounds=1, device="cpu"
     )
-    assert cost.largest_difference > 0.1
+    assert difference > 0.1
+
+
+@pytest.mark.parametrize("way", ["sampled", "clustered", "alone", "keys"])
+def test_a_check_at_scale_is_counted_in_forwards(way: str) -> None:
+    call = Call(kernel_named("auto", CPU), tokens=256, heads=2, width=8)
+    assert at_scale(call, way, rounds=1).ratio > 0
+
+
+def test_an_exact_check_is_counted_in_forwards() -> None:
+    assert exactly(64, heads=2, forward_heads=2, rounds=1).ratio > 0

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic, representable
 from attnproof.numeric.attention_bound import AttentionBound, softmax_bound
-from attnproof.numeric.calibration.record import name_of
 from attnproof.numeric.calibration.store import KNOWN, read
-from attnproof.numeric.profile import profile_of, unit_roundoff
-from attnproof.numeric.rounded import Arithmetic, representable
+from attnproof.numeric.devices import name_of, unit_roundoff
+from attnproof.numeric.profile import profile_of
 
 CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.bfloat16)

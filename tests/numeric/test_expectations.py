@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.reading import RowReading
@@ -56,7 +57,7 @@ def test_random_numbers_have_their_moments() -> None:
     assert float((z.mT @ z / len(z) - torch.eye(z.shape[1])).abs().max()) < 1e-14
     assert float(z.abs().std()) > 0.1
     assert found.in_dtype(torch.bfloat16, CPU)["z"].dtype == torch.float64
-    radius = found.with_radii(profile_of(torch.float32, CPU), CPU)["z"].error()
+    radius = found.with_radii(Arithmetic(profile_of(torch.float32, CPU)), CPU)["z"].error()
     assert 0 < float(radius.max()) < 1e-11
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import llama_rotary
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.rounded import Arithmetic
 from attnproof.numeric.walk import Replacement
 from attnproof.symbolic.claim import equal
 from attnproof.theorems.definitions.rotary import rotate_half

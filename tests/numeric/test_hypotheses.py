@@ -10,6 +10,7 @@ import torch
 
 from attnproof.numeric import check as measuring
 from attnproof.numeric import hypotheses, sample
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import ReadingError, measure
 from attnproof.numeric.hypotheses import Unsatisfiable, broken
 from attnproof.numeric.profile import profile_of
@@ -139,7 +140,7 @@ def test_what_is_formed_from_rounded_values_is_within_its_radius() -> None:
         found = draw(told, sizes_of(told, scale), scale, 0)
         for dtype in (torch.float32, torch.bfloat16):
             stored = found.in_dtype(dtype, CPU)[given]
-            exact = found.with_radii(profile_of(dtype, CPU), CPU)[given]
+            exact = found.with_radii(Arithmetic(profile_of(dtype, CPU)), CPU)[given]
             gap = (stored.double() - exact.value).abs()
             assert bool((gap <= exact.error()).all())
             assert bool((gap > exact.error() / 1e4).any())

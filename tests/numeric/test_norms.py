@@ -9,8 +9,8 @@ import torch
 
 from attnproof.numeric import rounded
 from attnproof.numeric import rounded as norms
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.rounded import Arithmetic
 from tests.numeric.statements import CPU
 
 

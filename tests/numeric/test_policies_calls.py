@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
 from attnproof.numeric.compare import of_definition, worst
@@ -15,12 +16,12 @@ from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.measurement import escapes, rows_of
-from attnproof.numeric.policies.calculus import SharedSpreads, sharing
+from attnproof.numeric.policies.weights import probable
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
-from attnproof.numeric.rounded import Arithmetic
 from attnproof.numeric.run import Calls
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
+from attnproof.numeric.torch_reading import BoundReading
 from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.terms import free
 from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted
@@ -33,10 +34,9 @@ AT = (Rows(torch.tensor([0, 7, 39])), None)
 def reading(plain: Any = None, **replaced: Replacement) -> Any:
     sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 40}
     sample = draw(ROTARY, sizes, scale_named("small"), 0)
-    made = SharedSpreads(
-        sizes, sample.with_radii(PROFILE, CPU), PROFILE, {**SOFTMAX_BOUND, **replaced}
-    )
-    return sharing(made, plain)
+    numbers = Arithmetic(PROFILE, spreads=True)
+    bounds = {name: probable(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
+    return BoundReading(sizes, sample.with_radii(numbers, CPU), numbers, bounds, plain)
 
 
 def sizes_in(statement: Any) -> list[str]:

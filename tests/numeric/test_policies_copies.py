@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
-from attnproof.numeric.policies.calculus import SpreadArithmetic
+from attnproof.numeric.implementations import llama_rotary
 from attnproof.numeric.policies.residual import LIMIT, Generic
 from attnproof.numeric.policies.weights import attention_spread
 from attnproof.numeric.profile import profile_of
@@ -38,7 +39,7 @@ def test_uniform_attention_is_accepted(name: str) -> None:
 
 def test_values_that_are_keys_too_have_the_errors_of_the_keys() -> None:
     """With one feature o moves by p (1 + (v − o) q) with each error: a sum, no quadrature."""
-    numbers = SpreadArithmetic(profile_of(torch.bfloat16, CPU))
+    numbers = Arithmetic(profile_of(torch.bfloat16, CPU), spreads=True)
     x = torch.randn(64, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     once, twice = (
         numbers.exact(x) * numbers.exact(torch.full((1, 1), 1.3, dtype=torch.float64))
@@ -60,7 +61,7 @@ def test_a_table_of_differences_has_equal_errors_along_its_diagonals() -> None:
         step = torch.rand((), generator=generator)
         places = torch.randperm(columns, generator=generator)[:rows].sort().values
         apart = places[:, None] - torch.arange(columns)
-        numbers = SpreadArithmetic(profile)
+        numbers = Arithmetic(profile, spreads=True)
         angles = numbers.exact(apart.double(), profile.wide) * numbers.exact(
             step.double().reshape(1, 1), profile.wide
         )
@@ -69,3 +70,12 @@ def test_a_table_of_differences_has_equal_errors_along_its_diagonals() -> None:
         error = torch.cos(apart.float() * step).bfloat16().double() - bound.value
         worst = max(worst, Generic(bound, error, {}).along(bound.value).z(LIMIT))
     assert worst < LIMIT
+
+
+def test_an_angle_is_off_alike_in_its_cosine_and_sine() -> None:
+    numbers = Arithmetic(profile_of(torch.float32, CPU), spreads=True)
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.rand(shape, generator=generator).double() for shape in ((2, 8), (4,)))
+    p = torch.tensor([1e5, 1e6]).double()
+    turned = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
+    assert bool((turned.likely() < 0.99 * turned.error()).all())  # |sin| + |cos| is below 2

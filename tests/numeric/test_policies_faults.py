@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.arithmetic import Arithmetic
+from attnproof.numeric.attention_bound import AttentionBound, scores_of
 from attnproof.numeric.check import measure
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import implementations
 from attnproof.numeric.measurement import escapes
-from attnproof.numeric.policies.calculus import SpreadArithmetic
 from attnproof.numeric.policies.judging import queries_moved, reads_as_given
 from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
 from attnproof.numeric.policies.weights import attended, kernel_of
@@ -102,12 +102,12 @@ def test_one_key_of_fifty_thousand_is_missed_in_bfloat16(dropped: int | None) ->
         torch.randn(count, WIDTH, generator=generator, dtype=torch.float64).bfloat16()
         for count in (ROWS, KEYS, KEYS)
     )
-    numbers, bound = SpreadArithmetic(profile_of(torch.bfloat16, CPU)), AttentionBound()
-    arrays = [numbers.exact(x.double()) for x in (q, k, v)]
-    call = attended(*arrays, kernel=kernel_of(bound, *arrays[:2]))
+    numbers, bound = Arithmetic(profile_of(torch.bfloat16, CPU), spreads=True), AttentionBound()
+    query, key, value = (numbers.exact(x.double()) for x in (q, k, v))
+    call = attended(scores_of(query, key), query, key, value, kernel_of(bound, query, key))
     kept = torch.arange(KEYS) != (-1 if dropped is None else dropped)
     error = attend(q, k[kept], v[kept]).double() - call.output
-    assert bool((error.abs() <= bound(*arrays).error()).all())
+    assert bool((error.abs() <= bound(query, key, value).error()).all())
     found = spoken({"left": [Seen(call, error, {"normaliser": call.output})]})
     if dropped is None:
         assert found.ratio < 1

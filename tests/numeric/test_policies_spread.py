@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
-from attnproof.numeric.policies.calculus import SpreadArithmetic
-from attnproof.numeric.policies.spread import LAMBDA, Spread, multiplicity
 from attnproof.numeric.policies.weights import attention_spread, softmax_spread
 from attnproof.numeric.profile import profile_of
+from attnproof.numeric.rounded import Rounded
+from attnproof.numeric.spread import LAMBDA, multiplicity
 
 CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -24,19 +25,19 @@ def drawn(seed: int, dtype: torch.dtype, *shape: int, scale: float = 1.0) -> Any
     return (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(dtype)
 
 
-def arithmetic(dtype: torch.dtype) -> SpreadArithmetic:
-    return SpreadArithmetic(profile_of(dtype, CPU))
+def arithmetic(dtype: torch.dtype) -> Arithmetic:
+    return Arithmetic(profile_of(dtype, CPU), spreads=True)
 
 
 def repeated(xp: Any, x: Any, rows: int) -> Any:
     """The first row of x, as many times."""
-    if isinstance(xp, SpreadArithmetic):
+    if isinstance(xp, Arithmetic):
         return xp.broadcast_to(x[:1], (rows, x.shape[-1]))
     return x[:1].expand(rows, x.shape[-1])
 
 
 def softmax(xp: Any, x: Any) -> Any:
-    return softmax_spread(x) if isinstance(xp, SpreadArithmetic) else torch.softmax(x, -1)
+    return softmax_spread(x) if isinstance(xp, Arithmetic) else torch.softmax(x, -1)
 
 
 def twice(x: Any, how: Any) -> Any:
@@ -86,7 +87,7 @@ def test_errors_stay_within_the_spread(name: str, dtype: torch.dtype) -> None:
     assert worst > 1e-3, f"{name} in {dtype}: the bound is {1 / worst:.0f} times the error"
 
 
-def quadrature(x: Spread, copies: int) -> float:
+def quadrature(x: Rounded, copies: int) -> float:
     """What a calculus without sources says of a sum of copies of one entry: λ √copies σ."""
     own = x.own()
     assert own is not None

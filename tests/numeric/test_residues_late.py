@@ -18,7 +18,6 @@ from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import orthogonal, permutation, real, sizes
 from attnproof.symbolic.namespace import exp
 from attnproof.theorems.definitions.attention import attention, softmax
-from benchmarks.scale_time import cost
 from tests.numeric.statements import PAIRS, stated
 
 r, n = sizes("r n", "tokens")
@@ -203,12 +202,6 @@ def test_what_is_too_much_work_is_done_with_fewer_tokens() -> None:
         for check in exact(statement):
             assert check.status == "held"
             assert least <= check.sizes["n"] <= most
-
-
-def test_the_cost_is_told_in_forwards() -> None:
-    found = cost(64, heads=2, forward_heads=2, rounds=1)
-    assert found.ratio > 0
-    assert "2 heads" in str(found)
 
 
 def test_values_that_the_scores_read_are_not_independent_of_them() -> None:

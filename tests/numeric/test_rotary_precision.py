@@ -11,7 +11,6 @@ from torch import Tensor
 
 from attnproof.numeric.devices import one_thread
 from attnproof.numeric.rotary_precision import bound as bounds
-from attnproof.numeric.rotary_precision import limits as scores
 from attnproof.numeric.rotary_precision.bound import (
     FORMATS,
     FORMULA_ERROR,
@@ -29,7 +28,9 @@ from attnproof.numeric.rotary_precision.extraction import (
     turned_units,
     wrapped,
 )
-from attnproof.numeric.rotary_precision.limits import (
+from attnproof.theorems.definitions.rotary import rotate
+from benchmarks.precision import limits as scores
+from benchmarks.precision.limits import (
     BASES,
     SHIFTS,
     Pairs,
@@ -40,7 +41,7 @@ from attnproof.numeric.rotary_precision.limits import (
     grid,
     turned,
 )
-from attnproof.numeric.rotary_precision.survey import (
+from benchmarks.precision.survey import (
     Compared,
     checked,
     compare,
@@ -48,7 +49,6 @@ from attnproof.numeric.rotary_precision.survey import (
     layout_of,
     relative,
 )
-from attnproof.theorems.definitions.rotary import rotate
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32
 GOOD = ("float32", "float32, float64 angles", "float16", "bfloat16")
@@ -136,7 +136,7 @@ def test_positions_fall_together_where_dtypes_end() -> None:
 
 
 def test_every_position_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "attnproof.numeric.rotary_precision.limits.CHUNK"
+    module = "benchmarks.precision.limits.CHUNK"
     for chunk in (2, 7, 256, 257):
         monkeypatch.setattr(module, chunk)
         assert collision(BRAIN, 300).first == 257

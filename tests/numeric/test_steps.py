@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attnproof.numeric import run as steps
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import measure
 from attnproof.numeric.profile import profile_of
-from attnproof.numeric.rounded import Arithmetic
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import depths, scale_named
 from attnproof.numeric.torch_reading import BoundReading, TorchReading
@@ -57,7 +57,7 @@ def bound_reading() -> BoundReading:
         k: numbers.exact(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v
         for k, v in tensors().items()
     }
-    return BoundReading(SIZES, values, profile)
+    return BoundReading(SIZES, values, numbers)
 
 
 READINGS: dict[str, Any] = {

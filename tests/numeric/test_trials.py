@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from attnproof.document import markdown
 from attnproof.numeric.designs import DESIGNS, NORMAL
 from attnproof.numeric.measurement import POLICIES, Judged
 from attnproof.numeric.run import run
-from attnproof.numeric.trials import judging
-from attnproof.numeric.trials.faults import FAULTS, Fault, attend, honest
-from attnproof.numeric.trials.judging import (
+from benchmarks.trials import judging
+from benchmarks.trials import record as recording
+from benchmarks.trials.__main__ import main
+from benchmarks.trials.faults import FAULTS, Fault, attend, honest
+from benchmarks.trials.judging import (
     HAND,
     Batch,
     Case,
@@ -29,7 +33,16 @@ from attnproof.numeric.trials.judging import (
     upper,
     values_in,
 )  # fmt: skip
-from attnproof.numeric.trials.statements import TRIALS, task_of
+from benchmarks.trials.record import (
+    Asked,
+    TrialsRecord,
+    alarms_grid,
+    document,
+    faults_grid,
+    grids,
+    run_trials,
+)
+from benchmarks.trials.statements import TRIALS, task_of
 from tests.numeric.statements import CPU
 
 SMALL = (96, 80)
@@ -89,8 +102,6 @@ def test_correct_programs_compute_the_same() -> None:
 def test_a_policy_that_always_alarms_shows_a_hundred_percent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from attnproof.trials import Asked, alarms_grid, run_trials
-
     genuine = run
 
     def always(*asked: Any) -> Any:
@@ -110,9 +121,6 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
 
 
 def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnproof.document import markdown
-    from attnproof.trials import Asked, document, faults_grid, grids, run_trials
-
     def counted(batch: Batch) -> list[Case]:
         """The residual test alarms for one dtype of two; of faults in every other seed."""
         seen = batch.kind == "fault" and batch.seed % 2 == 0
@@ -126,7 +134,7 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
         ]  # fmt: skip
 
     monkeypatch.setattr(Batch, "cases", counted)
-    asked = Asked(1, 4, ("float32", "float16"), ("normal",), "cpu", 0, 1, "attnproof trials ..")
+    asked = Asked(1, 4, ("float32", "float16"), ("normal",), "cpu", 0, 1, "benchmarks.trials ..")
     record = run_trials(asked)
     rates = {one.dtype: one for one in record.rates if one.rule == "residual"}
     assert (rates["float32"].alarms, rates["float16"].alarms) == (rates["float32"].cases, 0)
@@ -141,7 +149,7 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     for grid in grids(record):
         for row in grid.rows:
             assert f"| {' | '.join(row)} |" in text
-    assert "attnproof trials .." in text
+    assert "benchmarks.trials .." in text
 
 
 def test_as_many_correct_programs_are_tried_as_asked_for() -> None:
@@ -183,3 +191,35 @@ def test_the_confidence_bound_is_where_so_few_are_rare(count: int, trials: int) 
     )
     assert float(few) == pytest.approx(0.05, rel=1e-6)
     assert count / trials < p < 1
+
+
+FEW = ["--cases", "1", "--fault-seeds", "0", "--design", "normal", "--dtype", "float32",
+       "--jobs", "1"]  # fmt: skip
+
+
+def test_both_tables_are_printed_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = ["--json", str(tmp_path / "t.json"), "--markdown", str(tmp_path / "t.md")]
+    assert main([*FEW, *files]) == 0
+    told = capsys.readouterr().out
+    assert "correct programs" in told
+    assert "Planted faults" in told
+    record = TrialsRecord.model_validate_json((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert record.dtypes == ("float32",)
+    assert record.cases > 1
+    text = (tmp_path / "t.md").read_text(encoding="utf-8")
+    assert record.command in text
+    assert record.machine.torch in text
+    again = tmp_path / "again.json"
+    assert main([*record.command.split()[3:], "--json", str(again)]) == 0
+    other = TrialsRecord.model_validate_json(again.read_text(encoding="utf-8"))
+    assert (other.rates, other.command) == (record.rates, record.command)
+
+
+def test_a_policy_that_refuses_correct_programs_fails_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recording, "AIM", -1.0)
+    assert main(FEW) == 1
+    assert "aim" in capsys.readouterr().out

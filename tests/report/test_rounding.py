@@ -46,7 +46,7 @@ def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.M
         end, _ = reach(numeric, 10**6, 0.01)
         places, told = SOME[end >= SOME], 0
         for says, form in FORMATS.items():
-            error, bound = errors(kind, form, places), bounds(numeric, places, form, says)
+            error, bound = errors(kind, form, places), bounds(numeric, places, form)
             sure = np.isfinite(error) & np.isfinite(bound)
             assert (error[sure] <= bound[sure]).all(), says
             told += sure.sum()
@@ -55,9 +55,9 @@ def test_no_error_is_above_its_bound(kind: type[Encoding], monkeypatch: pytest.M
 
 def test_a_wrong_profile_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     own = home._profile
-    monkeypatch.setattr(home, "_profile", lambda _, says: own(Single, says))
+    monkeypatch.setattr(home, "_profile", lambda _: own(Single))
     monkeypatch.setattr(home, "_kept", lambda value, _: np.asarray(value, dtype=np.float64))
-    bound = bounds(Rope.with_defaults(), SOME, Single, "float32")
+    bound = bounds(Rope.with_defaults(), SOME, Single)
     assert (errors(Rope, Brain, SOME) > bound).sum() > len(SOME) / 2
 
 
@@ -104,7 +104,7 @@ class Unread(Encoding):
 
 def test_what_has_no_bound_says_why() -> None:
     with pytest.raises(NotBounded, match="TypeError: numbers only"):
-        bounds(Unread.with_defaults(), SOME, Single, "float32")
+        bounds(Unread.with_defaults(), SOME, Single)
     found = rounding(Unread.with_defaults())
     assert all(line.bound is None for line in found.lines.values())
     assert "No bounds are drawn: its score cannot be read with bounds" in found.says
@@ -132,6 +132,6 @@ def test_angles_beside_short_data_are_those_of_torch() -> None:
 
 def test_bounds_of_alibi_know_where_positions_end() -> None:
     places = np.array([10, 60_000, 70_000])
-    half = bounds(Alibi.with_defaults(), places, FORMATS["float16"], "float16")
+    half = bounds(Alibi.with_defaults(), places, FORMATS["float16"])
     assert np.isfinite(half[0])
     assert half[2] == np.inf

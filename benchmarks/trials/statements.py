@@ -13,16 +13,15 @@ from typing import Any
 
 import torch
 
+from attnproof.numeric.designs import Design
+from attnproof.numeric.scale import Scale
+from attnproof.numeric.task import Task, drawn
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.definition import definition
 from attnproof.symbolic.givens import Given, frequencies, permutation, positions, real, sizes
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, causal, masked_attention
 from attnproof.theorems.definitions.rotary import rotate_half
-
-from ..designs import Design
-from ..scale import Scale
-from ..task import Task, drawn
 
 ROWS = 64
 POSITIONS = 4_096

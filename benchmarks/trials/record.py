@@ -8,18 +8,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import TYPE_CHECKING
 
+import torch
 from pydantic import AwareDatetime, Field
 
-from . import __version__
-from .document import Block, Grid, Heading, Items, Text
-from .evidence import Number, Record
-from .records import Machine
-
-if TYPE_CHECKING:
-    from .numeric.trials.judging import Batch, Case, Said
-
+from attnproof import __version__
+from attnproof.document import Block, Grid, Heading, Items, Text
+from attnproof.evidence import Number, Record
+from attnproof.numeric.measurement import POLICIES
+from attnproof.records import Machine
+from benchmarks.trials.judging import (
+    CONFIDENCE,
+    EVERY_RULE,
+    Batch,
+    Case,
+    Said,
+    fault_batches,
+    honest_batches,
+    programs,
+    upper,
+)
 
 AIM = 1e-3
 """The share of correct programs that a policy may refuse."""
@@ -122,7 +130,7 @@ class TrialsRecord(Record):
 
 
 KEPT_ALARMS = 100
-Tell = Callable[["Batch", list["Case"]], None]
+Tell = Callable[[Batch, list[Case]], None]
 
 
 @dataclass(frozen=True)
@@ -140,8 +148,6 @@ class Asked:
 
     def batches(self) -> list[Batch]:
         """All draws: of correct programs, then of faults."""
-        from .numeric.trials.judging import fault_batches, honest_batches
-
         how = (self.designs, self.dtypes, self.device, self.seed)
         return honest_batches(self.cases, *how) + fault_batches(self.fault_seeds, *how)
 
@@ -164,8 +170,6 @@ def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
                 tell(batch, cases)
     except KeyboardInterrupt:
         pass
-    from .numeric.trials.judging import CONFIDENCE
-
     return TrialsRecord(
         attnproof=__version__,
         created=datetime.now(UTC),
@@ -201,16 +205,11 @@ def _tried(batches: Sequence[Batch], jobs: int) -> Iterator[list[Case]]:
 
 
 def _in_worker(batch: Batch) -> list[Case]:
-    import torch
-
     torch.set_num_threads(1)
     return batch.cases()
 
 
 def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]:
-    from .numeric.measurement import POLICIES
-    from .numeric.trials.judging import EVERY_RULE, upper
-
     for rule in EVERY_RULE:
         for dtype in (*dtypes, ""):
             said = [
@@ -227,9 +226,6 @@ def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]
 
 
 def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
-    from .numeric.measurement import POLICIES
-    from .numeric.trials.judging import programs
-
     every = sum(programs(device).values())
     for case in cases:
         for one in case.said:
@@ -238,8 +234,9 @@ def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
                     trial=case.trial, implementation=case.implementation, dtype=case.dtype,
                     design=case.design, seed=case.seed, sizes=case.sizes, policy=one.rule,
                     ratio=_number(one.ratio), told=one.told,
-                    again=f"attnproof trials --cases {every} --fault-seeds 0 --seed {case.seed} "
-                    f"--design {case.design} --dtype {case.dtype} --device {device}",
+                    again=f"python -m benchmarks.trials --cases {every} --fault-seeds 0 "
+                    f"--seed {case.seed} --design {case.design} --dtype {case.dtype} "
+                    f"--device {device}",
                 )  # fmt: skip
 
 
@@ -253,9 +250,6 @@ def _left_out(cases: Sequence[Case]) -> Iterator[LeftOutRecord]:
 
 
 def _faults(cases: Sequence[tuple[str, Case]]) -> Iterator[FaultRecord]:
-    from .numeric.measurement import POLICIES
-    from .numeric.trials.judging import EVERY_RULE
-
     grouped: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for name, case in cases:
         if not case.skipped:

@@ -18,11 +18,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..attention_bound import AttentionBound
-from ..implementations import Implementation, llama_rotary, multihead, scaled_dot_product
-from ..implementations.scaled_dot_product import ROW_AXIS, pairs
-from ..profile import wide_dtype
-from ..walk import Replacement, never
+from attnproof.numeric.attention_bound import AttentionBound
+from attnproof.numeric.devices import wide_dtype
+from attnproof.numeric.implementations import (
+    Implementation,
+    llama_rotary,
+    multihead,
+    scaled_dot_product,
+)
+from attnproof.numeric.implementations.scaled_dot_product import bounded, replacing
+from attnproof.numeric.walk import Replacement, never
 
 # Attention written out: the honest programs of the trials, and what faults are planted in
 
@@ -140,21 +145,6 @@ TURN_AXIS = (-2, -1, None)
 Code = Callable[..., Tensor]
 
 
-def replacing(code: Code, names: tuple[str, ...] = tuple(ROW_AXIS)) -> dict[str, Replacement]:
-    """Code for definitions of attention, run for the selected rows only."""
-    return {name: Replacement(code, ROW_AXIS[name], never) for name in names}
-
-
-def named_bound(bound: AttentionBound) -> dict[str, Replacement]:
-    """A bound for each definition of attention."""
-    return {name: Replacement(bound, axes, never, pairs) for name, axes in ROW_AXIS.items()}
-
-
-def fused_bound() -> dict[str, Replacement]:
-    """The bound of code that keeps scores in the accumulation precision."""
-    return named_bound(AttentionBound())
-
-
 def _interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     """Interleaved code on the channels in its order, put back after."""
     paired = torch.stack(x.chunk(2, -1), -1).flatten(-2)
@@ -167,7 +157,7 @@ def _attentions(device: torch.device) -> list[Implementation]:
     found = [*scaled_dot_product.implementations(device), *multihead.implementations(device)]
     found += [
         Implementation(f"online softmax, blocks of {size}", replacing(partial(online, block=size)),
-                       fused_bound())
+                       bounded(AttentionBound()))
         for size in BLOCKS
     ]  # fmt: skip
     return [*found, _eager()]
@@ -175,7 +165,7 @@ def _attentions(device: torch.device) -> list[Implementation]:
 
 def _eager() -> Implementation:
     """Scores and weights stored in the dtype."""
-    bound = named_bound(AttentionBound(scores_stored=True))
+    bound = bounded(AttentionBound(scores_stored=True))
     return Implementation("transformers' eager attention", replacing(eager), bound)
 
 
@@ -234,7 +224,7 @@ class Fault:
     def implementation(self) -> Implementation:
         """The program, bounded as if it were right."""
         code = Replacement(self.code, _AXES[self.definition], never)
-        return Implementation(self.name, {self.definition: code}, fused_bound())
+        return Implementation(self.name, {self.definition: code}, bounded(AttentionBound()))
 
 
 _AXES: dict[str, tuple[int | None, ...]] = {

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .bound import Format, bound_of, declared, float32_formula
-from .extraction import pairs_in
+from attnproof.numeric.devices import name_of
+from attnproof.numeric.rotary_precision.bound import Format, bound_of, declared, float32_formula
+from attnproof.numeric.rotary_precision.extraction import pairs_in
 
 # How far scores of rotary encoding are off in a format, against float64 and against themselves
 
@@ -239,7 +240,7 @@ def collision(dtype: torch.dtype, searched: int = (1 << 24) + CHUNK) -> Collisio
             first = int(places[found + 1]) if first is None else first
         for found in kept.isinf().nonzero()[:1].flatten().tolist():
             infinite = int(places[found]) if infinite is None else infinite
-    return Collision(str(dtype).removeprefix("torch."), first, infinite, searched)
+    return Collision(name_of(dtype), first, infinite, searched)
 
 
 def drift(dtype: torch.dtype, base: float, pairs: int = 64, *, off: float = OFF) -> Drift:
@@ -249,7 +250,7 @@ def drift(dtype: torch.dtype, base: float, pairs: int = 64, *, off: float = OFF)
     wrong = (kept - omega).abs()
     subnormal = int((kept < torch.finfo(dtype).smallest_normal).sum())
     return Drift(
-        str(dtype).removeprefix("torch."), base, float((wrong / omega).max()), off,
+        name_of(dtype), base, float((wrong / omega).max()), off,
         math.ceil(off / float(wrong.max())), subnormal,
     )  # fmt: skip
 

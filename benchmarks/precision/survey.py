@@ -4,10 +4,11 @@ The relative identity, score(m + s, n + s) = score(m, n), cannot see this: frequ
 wrong in the same way for queries and keys keep it.  So the angles are compared themselves.
 
 A pair at position p may be off its declared angle p·ω by the bound of the angle (see
-:mod:`.bound`), and the vectors it turns by η of their length.  Of two unit vectors e, f turned by
-â, each with an error of length at most η, the angle is read as the direction of their sum,
-(f turned back by a right angle) + e, which is 2 long and has an error of at most 2η: so the
-angle that is read is within arcsin(η) of â.  A difference above both together is no rounding.
+:mod:`~attnproof.numeric.rotary_precision.bound`), and the vectors it turns by η of their length.
+Of two unit vectors e, f turned by â, each with an error of length at most η, the angle is read as
+the direction of their sum, (f turned back by a right angle) + e, which is 2 long and has an error
+of at most 2η: so the angle that is read is within arcsin(η) of â.  A difference above both together
+is no rounding.
 
 The identity of scores at one offset sees a wrong position; frequencies that are wrong alike for
 queries and keys it cannot see, and neither a consistent layout.  The comparison with the
@@ -23,10 +24,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..devices import chosen, one_thread
-from .bound import FORMATS, Bound, Format, bound_of, declared, format_named
-from .extraction import LAYOUTS, Turn, Turned, frequencies_of, places, turned_units, wrapped
-from .limits import (
+from attnproof.numeric.devices import chosen, one_thread
+from attnproof.numeric.rotary_precision.bound import (
+    FORMATS,
+    Bound,
+    Format,
+    bound_of,
+    declared,
+    format_named,
+)
+from attnproof.numeric.rotary_precision.extraction import (
+    LAYOUTS,
+    Turn,
+    Turned,
+    frequencies_of,
+    places,
+    turned_units,
+    wrapped,
+)
+from benchmarks.precision.limits import (
     BASES,
     SHIFTS,
     Break,
@@ -78,7 +94,7 @@ def compare(
     ``form`` says in which dtypes the code claims to compute: it is part of what is compared.  The
     positions are powers of 2 and others between, up to ``furthest``.
 
-    >>> from .bound import declared
+    >>> from attnproof.numeric.rotary_precision.bound import declared
     >>> from attnproof.theorems.definitions.rotary import rotate
     >>> used = declared(10_001, 8).float()
     >>> compare(lambda x, p: rotate(x, p, used), declared(10_000, 8), "interleaved").status

@@ -15,18 +15,18 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..designs import DESIGNS, Design
-from ..devices import DTYPES
-from ..implementations import DoesNotFit, Implementation
-from ..implementations.eager import SOFTMAX
-from ..measurement import POLICIES, Measurement
-from ..profile import profile_of
-from ..run import run
-from ..task import Task
-from ..torch_reading import TorchReading
-from ..walk import Replacement, TooLarge, Where
-from .faults import FAULTS, Fault, honest
-from .statements import LONG, TOKENS, TRIALS, task_of
+from attnproof.numeric.designs import DESIGNS, Design
+from attnproof.numeric.devices import DTYPES, name_of
+from attnproof.numeric.implementations import DoesNotFit, Implementation
+from attnproof.numeric.implementations.eager import SOFTMAX
+from attnproof.numeric.measurement import POLICIES, Measurement
+from attnproof.numeric.profile import profile_of
+from attnproof.numeric.run import run
+from attnproof.numeric.task import Task
+from attnproof.numeric.torch_reading import TorchReading
+from attnproof.numeric.walk import Replacement, TooLarge, Where
+from benchmarks.trials.faults import FAULTS, Fault, honest
+from benchmarks.trials.statements import LONG, TOKENS, TRIALS, task_of
 
 # The usual rules for comparing a kernel with a reference, as test suites have them
 
@@ -195,7 +195,7 @@ def fault_cases(
 
 
 def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -> Case:
-    claim, kind = task.statement.claims[""], str(dtype).removeprefix("torch.")
+    claim, kind = task.statement.claims[""], name_of(dtype)
     case = Case(trial, program.name, kind, task.scale.design.name, task.seed, task.sizes, ())
     try:
         found = run(task, "", claim, program, dtype)
@@ -245,7 +245,7 @@ def exact_values(task: Task, program: Implementation, dtype: torch.dtype) -> tup
 
     In float64 the tolerance holds the errors of the reference as well, which is in float64.
     """
-    profile = profile_of(dtype, task.device, str(dtype).removeprefix("torch."))
+    profile = profile_of(dtype, task.device)
     left, where = task.statement.claims[""].left, selected(task)
     found = task.bound(left, where, 0, profile, program.bounds)
     radius = found.error()

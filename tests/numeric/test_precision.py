@@ -1,4 +1,4 @@
-"""``attnproof precision``: the tables on the terminal, in the record and in the document."""
+"""Rotary encoding in short formats: its tables printed, in the record and in the document."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from attnproof import study_commands
-from attnproof.cli import main
 from attnproof.document import markdown
-from attnproof.numeric.rotary_precision import survey as surveying
-from attnproof.numeric.rotary_precision.limits import Errors, errors
-from attnproof.precision import PrecisionRecord, document, sheets
+from benchmarks.precision import __main__ as command
+from benchmarks.precision import survey as surveying
+from benchmarks.precision.limits import Errors, errors
+from benchmarks.precision.record import PrecisionRecord, document, recorded, sheets
 
 QUICK = ("float32", "bfloat16", "float16 throughout")
 
@@ -28,15 +27,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path) -> tuple[int, PrecisionRecord, str]:
     file, written = tmp_path / "precision.json", tmp_path / "precision.md"
     kept: list[PrecisionRecord] = []
-    own = study_commands._surveyed
 
-    def seen(device: str, seed: int) -> PrecisionRecord:
-        kept.append(own(device, seed))
+    def seen(*made: Any) -> PrecisionRecord:
+        kept.append(recorded(*made))
         return kept[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(study_commands, "_surveyed", seen)
-        code = main(["precision", "--json", str(file), "--markdown", str(written)])
+        patch.setattr(command, "recorded", seen)
+        code = command.main(["--json", str(file), "--markdown", str(written)])
     (record,) = kept
     told = json.loads(file.read_text(encoding="utf-8"))
     assert "non-finite" in {one["rms"] for one in told["errors"]}
@@ -71,8 +69,3 @@ def test_an_error_above_its_bound_is_an_exit_code(
     assert code == 1
     assert record.violations == len(record.errors)
     assert f"| {record.violations} |" in written
-
-
-def test_a_device_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["precision", "--device", "abacus"]) == 2
-    assert "'abacus', which is not one" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The record of ``attnproof precision`` and its tables: rotary encoding in short formats."""
+"""The record of rotary encoding in short formats, and its tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_serializer
 
-from .document import Block, Grid, Heading, Items, Text
-from .evidence import Record
-from .numeric.rotary_precision.limits import Break, Collision, Drift, Errors
-from .numeric.rotary_precision.survey import Checked, Survey
-from .records import Machine
+from attnproof.document import Block, Grid, Heading, Items, Text
+from attnproof.evidence import Record
+from attnproof.records import Machine
+from benchmarks.precision.limits import Break, Collision, Drift, Errors
+from benchmarks.precision.survey import Checked, Survey
 
 
 class PrecisionRecord(Record):
@@ -152,7 +152,7 @@ def document(record: PrecisionRecord) -> Iterator[Block]:
     machine = record.machine
     yield Heading("Rotary encoding in short formats", 1)
     yield Text(
-        f"Written by `attnproof precision --markdown docs/precision.md`, attnproof "
+        f"Written by `python -m benchmarks.precision --markdown docs/precision.md`, attnproof "
         f"{record.attnproof}, {record.made:%Y-%m-%d}, on {record.device}: {machine.platform}, "
         f"{machine.processors} processors, torch {machine.torch}, Python {machine.python}."
     )

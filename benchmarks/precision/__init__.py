@@ -1,0 +1,1 @@
+"""Rotary encoding in short formats: its errors, where it breaks, and what two checks say of it."""

@@ -1,0 +1,74 @@
+"""How often each policy refuses correct programs, and which planted faults it catches.
+
+``python -m benchmarks.trials`` prints both tables; docs/trials.md was written by it.  Beside
+attnproof's policies stand the usual rules for comparing a kernel with a reference.  An interrupt
+ends it early, and what was finished is told.  The exit code is 1 if a policy refuses more than it
+may, or a fault above its bound was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from attnproof.document import bar, markdown
+from attnproof.numeric.designs import DESIGNS
+from attnproof.numeric.devices import DTYPES, chosen, devices
+from attnproof.options import cores, write_json
+from benchmarks.trials.judging import Batch, Case
+from benchmarks.trials.record import Asked, document, grids, run_trials, summary
+
+
+def _read(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trials", description=__doc__)
+    known: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("--cases", type=int, default=10_000, help="correct programs that are run")
+    parser.add_argument("--fault-seeds", type=int, default=5,
+                        help="draws of each planted fault in each input distribution")  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dtype", **known, choices=list(DTYPES), help="all, if none")
+    parser.add_argument("--design", **known, choices=list(DESIGNS), help="all, if none")
+    parser.add_argument("--device", default="cpu", choices=["auto", *devices()])
+    parser.add_argument("--jobs", type=int, default=cores(), help="draws tried at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write both tables")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the trials that are asked for, and print both tables."""
+    given = _read(arguments)
+    place = str(chosen(given.device))
+    every = [name for name in DTYPES if place != "mps" or name != "float64"]
+    command = (f"python -m benchmarks.trials --cases {given.cases} "
+               f"--fault-seeds {given.fault_seeds} --seed {given.seed}")  # fmt: skip
+    command += "".join(f" --dtype {name}" for name in given.dtype)
+    command += "".join(f" --design {name}" for name in given.design)
+    asked = Asked(
+        given.cases, given.fault_seeds, tuple(given.dtype or every),
+        tuple(given.design or DESIGNS), place, given.seed, given.jobs,
+        f"{command} --device {place} --jobs {given.jobs}",
+    )  # fmt: skip
+    with bar() as shown:
+        task = shown.add_task("", total=len(asked.batches()))
+
+        def tell(batch: Batch, _: list[Case]) -> None:
+            shown.update(task, advance=1, description=f"{batch.name}, {batch.design}")
+
+        record = run_trials(asked, tell)
+    for grid in grids(record):
+        Console().print(grid.shown())
+    print(summary(record))
+    if given.markdown is not None:
+        given.markdown.write_text(markdown(document(record)), encoding="utf-8")
+        print(f"wrote {given.markdown}")
+    if given.json is not None:
+        print(f"wrote {write_json(record, given.json)}")
+    return 130 if record.unfinished else int(not record.ok)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,277 @@
+"""The functions of arrays with error radii, under the names of the array API standard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .devices import wide_dtype
+from .profile import Profile
+from .rounded import Rounded, Scalar
+from .spread import Part, multiplicity, plus, radius_of, root, sources
+from .walk import Moves
+
+FEW_DIGITS = 2.0**-40  # a number with no more binary digits was written as it is
+LITERAL_ERROR = 4 * 2.0**-53  # of any other: some operations of float64 made it
+
+
+def representable(c: Scalar, u: float) -> bool:
+    """Whether a number is exact where the unit roundoff is u.
+
+    >>> representable(0.125, 2**-8), representable(257, 2**-8)
+    (True, False)
+    """
+    if not math.isfinite(c):
+        return True
+    scaled = math.frexp(c)[0] / u
+    return scaled == math.floor(scaled)
+
+
+def _filled(x: Tensor | None, like: Rounded) -> Tensor:
+    return torch.zeros_like(like.value) if x is None else x.expand(like.value.shape)
+
+
+class Arithmetic(Moves):
+    """The array functions of :class:`Rounded`, with the unit roundoffs of one profile.
+
+    With ``spreads`` its arrays carry how far independent errors spread, beside the worst case.
+    """
+
+    __name__ = "attnproof.numeric.arithmetic"  # array_namespace asks every namespace for one
+    inf, pi = math.inf, math.pi
+
+    def __init__(self, profile: Profile, *, spreads: bool = False) -> None:
+        self.profile, self.spreads = profile, spreads
+        self.overflowed = False
+        """Whether some exact value came near the largest number of its dtype, or beyond it."""
+
+    def rounded(
+        self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False
+    ) -> Rounded:
+        """A computed value, rounded once when it is stored (unless the operation is exact).
+
+        Beyond the largest number of the dtype nothing is known of it.
+        """
+        if not exact:
+            own = value.abs().mul_(unit).add_(self.profile.least)
+            radius = own if radius is None else own.add_(radius, alpha=1 + unit)
+        total = 0.0 if radius is None else float(radius.sum())
+        largest = self.largest(unit)
+        if radius is not None and not total < largest * unit:  # no |value| is above total / unit
+            beyond = value.abs() + radius > largest
+            near = value.isfinite() & (value.abs() > largest / 2)
+            self.overflowed = self.overflowed or bool(near.any())
+            radius = torch.where(beyond, math.inf, radius)
+            radius = radius.nan_to_num(nan=math.inf, posinf=math.inf)
+            radius = torch.where(value.isinf(), 0.0, radius)
+        return Rounded(self, value, radius, unit)
+
+    def largest(self, unit: float) -> float:
+        """The largest number of the dtype with this unit roundoff, or of one with less."""
+        dtype = self.profile.dtype if unit >= self.profile.store else wide_dtype(self.profile.dtype)
+        return float(torch.finfo(dtype).max)
+
+    def inner(self, unit: float) -> float:
+        """The roundoff inside a function of an array stored with this one."""
+        return min(unit, self.profile.accumulate)
+
+    def exact(self, value: Tensor, unit: float | None = None) -> Rounded:
+        """Stored numbers, which are what they are."""
+        return Rounded(self, value, None, unit)
+
+    def number(self, c: Scalar, unit: float) -> Rounded:
+        """A literal number, rounded to the unit of what it meets.
+
+        One that fills a float64 (1/3, a root) was itself rounded in float64.
+        """
+        error = 0.0 if representable(c, unit) else abs(c) * unit
+        error += 0.0 if representable(c, FEW_DIGITS) else abs(c) * LITERAL_ERROR
+        radius = torch.tensor(error, dtype=torch.float64) if error else None
+        return Rounded(self, torch.tensor(float(c), dtype=torch.float64), radius, unit)
+
+    def pair(self, a: Rounded, b: Any) -> tuple[Rounded, Rounded, float]:
+        """Two operands and the unit of the result: arrays decide over numbers, wide over narrow."""
+        if not isinstance(b, Rounded):
+            return a, self.number(b, a.unit), a.unit
+        units = [x.unit for x in (a, b) if x.ndim] or [a.unit, b.unit]
+        unit = min(units)
+        a, b = (self._cast(x, unit) if not x.ndim else x for x in (a, b))
+        return a, b, unit
+
+    def _cast(self, x: Rounded, unit: float) -> Rounded:
+        return x if x.unit >= unit else self.stored(x, unit)
+
+    def stored(self, x: Rounded, unit: float) -> Rounded:
+        """x written in a narrower dtype."""
+        result = self.rounded(x.value, x.radius, unit)
+        return result.settled([(x, None)], result.storing(unit)) if self.spreads else result
+
+    def _function(
+        self, x: Rounded, how: Callable[[Tensor], Tensor],
+        spread: Callable[[Tensor, Tensor], Tensor], slope: Callable[[Tensor], Tensor],
+    ) -> Rounded:  # fmt: skip
+        """A function of x; within a radius r it moves by ``spread``, its slope is ``slope`` of r.
+
+        What is certain is bounded by the former, what is independent grows by the latter.
+        """
+        value = how(x.value)
+        own = self.profile.function_error * self.inner(x.unit) * value.abs()
+        result = self.rounded(value, spread(value, x.error()) + own, x.unit)
+        return result.sloped(x, slope, self.profile.function_error)
+
+    def exp(self, x: Rounded) -> Rounded:
+        """exp(x ± r) is within exp(x)·(exp(r) − 1)."""
+        return self._function(
+            x, torch.exp, lambda v, r: v * torch.expm1(r),
+            lambda r: x.value.exp() * torch.where(
+                r > 0, torch.expm1(r) / r.clamp(min=1e-300), 1.0
+            ),
+        )  # fmt: skip
+
+    def log(self, x: Rounded) -> Rounded:
+        """log(x ± r) is within −log(1 − r/x)."""
+        return self._function(
+            x, torch.log, lambda _, r: -torch.log1p(-(r / x.value.abs()).clamp(max=1)),
+            lambda r: 1 / (x.value.abs() - r).clamp(min=0),
+        )  # fmt: skip
+
+    def tanh(self, x: Rounded) -> Rounded:
+        """tanh has slope at most 1, 1 − tanh² where it is nearest to 0, and stays below 1."""
+        result = self._function(
+            x, torch.tanh, lambda _, r: r.clamp(max=2),
+            lambda r: 1 - torch.tanh((x.value.abs() - r).clamp(min=0)).square(),
+        )  # fmt: skip
+        if x.total is not None:
+            own = self.profile.function_error * self.inner(x.unit) * float(result.value.norm())
+            result.total = result.stored_total(x.total + own)
+        return result
+
+    def sqrt(self, x: Rounded) -> Rounded:
+        """sqrt(x) − sqrt(x − r) is the larger side."""
+        low = x.value.clamp(min=0)
+        return self._function(
+            x, torch.sqrt, lambda v, r: v - torch.sqrt((low - r).clamp(min=0)),
+            lambda r: 1 / (low.sqrt() + (x.value - r).clamp(min=0).sqrt()),
+        )  # fmt: skip
+
+    def abs(self, x: Rounded) -> Rounded:
+        """Exact; errors beside 0 are no longer of mean zero."""
+        result = Rounded(self, x.value.abs(), x.radius, x.unit)
+        return self._kinked(result, x, lambda: x.value.abs() > x.likely())
+
+    def _kinked(
+        self, result: Rounded, x: Rounded, smooth: Callable[[], Tensor],
+        rough: Callable[[], Tensor] | None = None,
+    ) -> Rounded:  # fmt: skip
+        """With the errors of x where they go on as they are; where that is not certain, shared."""
+        if not self.spreads:
+            return result
+        kept = smooth()
+        bent = ~kept if rough is None else rough()
+        also = torch.where(bent, x.likely(), 0.0) if bool(bent.any()) else None
+        return result.settled([(x, kept.double())], None, also=also)
+
+    def cos(self, x: Rounded) -> Rounded:
+        """The absolute error of the angle carries over whole; then stored with the data."""
+        return self._turn(x, torch.cos, torch.sin)
+
+    def sin(self, x: Rounded) -> Rounded:
+        """As :meth:`cos`."""
+        return self._turn(x, torch.sin, torch.cos)
+
+    def _turn(
+        self, x: Rounded, how: Callable[[Tensor], Tensor], slope: Callable[[Tensor], Tensor]
+    ) -> Rounded:
+        """A function that is off by units of 1, not of its value."""
+        own = self.profile.function_error * self.inner(x.unit)
+        result = self.rounded(
+            how(x.value), x.error().clamp(max=2) + own, max(x.unit, self.profile.store)
+        )
+        if not self.spreads:
+            return result
+        steep = (slope(x.value).abs() + x.likely()).clamp(max=1)
+        return result.settled([(x, steep)], result.storing(result.unit) + own)
+
+    def maximum(self, x: Any, y: Any) -> Rounded:
+        """The larger value; its radius is the larger radius."""
+        a, b, unit = self.pair(x, y) if isinstance(x, Rounded) else self.pair(y, x)
+        radius = torch.maximum(a.error(), b.error())
+        result = Rounded(self, torch.maximum(a.value, b.value), radius, unit)
+        if not self.spreads:
+            return result
+        certain = (a.value - b.value).abs() > a.likely() + b.likely()
+        if not b.is_off():
+            return self._kinked(result, a, lambda: certain & (a.value > b.value), lambda: ~certain)
+        far = torch.maximum(a.likely(), b.likely())  # where it is not certain which, that of either
+        result.shared, result.varied = far.expand(result.value.shape), False
+        return result
+
+    def where(self, condition: Tensor, x: Any, y: Any) -> Rounded:
+        """x or y, entry by entry, each with its own errors."""
+        first = x if isinstance(x, Rounded) else y
+        a, b = (v if isinstance(v, Rounded) else self.pair(first, v)[1] for v in (x, y))
+        unit = min([v.unit for v in (a, b) if v.ndim] or [a.unit, b.unit])
+        radius = None
+        if a.radius is not None or b.radius is not None:
+            radius = torch.where(condition, a.error(), b.error())
+        result = Rounded(self, torch.where(condition, a.value, b.value), radius, unit)
+        if not self.spreads:
+            return result
+        taken = condition.double()
+        return result.settled([(a, taken), (b, 1 - taken)])
+
+    # shape
+
+    def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
+        """Entries in other places; those of a place that is taken twice have one error."""
+        return x.moved(how, again=again) if isinstance(x, Rounded) else how(x)
+
+    def arange(self, n: int) -> Tensor:
+        """0, 1, .., n − 1: indices carry no radius."""
+        return torch.arange(n)
+
+    def joined(self, parts: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Any:
+        """Several arrays as one."""
+        if not isinstance(parts[0], Rounded):
+            return how(list(parts))
+        radius = None
+        if any(part.radius is not None for part in parts):
+            radius = how([part.error() for part in parts])
+        unit = min(p.unit for p in parts)
+        result = Rounded(self, how([p.value for p in parts]), radius, unit)
+        return self._joined_spread(result, parts, how) if self.spreads else result
+
+    def _joined_spread(
+        self, result: Rounded, arrays: Sequence[Rounded], how: Callable[[list[Tensor]], Tensor]
+    ) -> Rounded:
+        """With the errors of the arrays; those of a source that several have are shared."""
+        met: dict[int, int] = {}
+        for array in arrays:
+            for source in sources(array):
+                met[source] = met.get(source, 0) + 1
+        private = [[p for p in a.parts if all(met[s] == 1 for s in p.sources)] for a in arrays]
+        common = [[p for p in a.parts if p not in own] for a, own in zip(arrays, private,
+                                                                      strict=True)]  # fmt: skip
+        result.shared = None
+        if any(private):
+            together = frozenset[int]().union(*(p.sources for own in private for p in own))
+            sigma = how([_filled(root(own), a) for own, a in zip(private, arrays, strict=True)])
+            single = all(len(own) < 2 and all(p.single for p in own) for own in private)
+            result.parts = (Part(together, object(), sigma, single),)
+        far = [plus(radius_of(c), a.shared) for c, a in zip(common, arrays, strict=True)]
+        if any(f is not None for f in far):
+            result.shared = how([_filled(f, a) for f, a in zip(far, arrays, strict=True)])
+        result.varied = all(a.varied for a in arrays) and multiplicity(result.value) == 1
+        return result
+
+    def sum(self, x: Rounded, axis: int) -> Rounded:
+        """The sum over an axis."""
+        return x.sum(axis)
+
+    def mean(self, x: Rounded, axis: int) -> Rounded:
+        """The mean over an axis."""
+        return x.sum(axis) * (1 / x.shape[axis])
