@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, get_args
@@ -290,9 +291,47 @@ def _leg(leg: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """A plain value in a line, its numbers in few digits."""
+    """A plain value in a line, its numbers in few digits; of many zeros the others alone."""
+    few = _sparse(value)
+    if few:
+        return few
     told = json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
     return told if len(told) <= LONG else told[:LONG] + " … (the record has it whole)"
+
+
+MANY = 8  # numbers that are shown whatever they are
+
+
+def _sparse(value: Any) -> str:
+    """An array that is nearly all zeros, by its shape and its other entries; else "".
+
+    >>> _sparse([[0.0] * 6, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
+    'zeros (2, 6) but [1, 1] = 2'
+    """
+    if isinstance(value, dict) and set(value) == {"shape", "entries"}:
+        shape = value["shape"]
+        found = {f"[{place.replace(',', ', ')}]": x for place, x in value["entries"].items()}
+    else:
+        shape, numbers = [], value
+        while isinstance(numbers, list) and numbers:
+            shape.append(len(numbers))
+            numbers = numbers[0]
+        if math.prod(shape) <= MANY or not isinstance(numbers, int | float):
+            return ""
+        found = dict(_others(value, ()))
+    if 3 * len(found) > math.prod(shape):
+        return ""
+    told = ", ".join(f"{place} = {_rounded(x):g}" for place, x in found.items())
+    return f"zeros ({', '.join(map(str, shape))}){' but ' * bool(told)}{told}"
+
+
+def _others(value: Any, place: tuple[int, ...]) -> Iterator[tuple[str, float]]:
+    """The entries that are not zero, by their places."""
+    if isinstance(value, list):
+        for k, part in enumerate(value):
+            yield from _others(part, (*place, k))
+    elif value:
+        yield str(list(place)), value
 
 
 def _rounded(value: Any) -> Any:
