@@ -49,7 +49,11 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
         for condition in conditions:
             here = condition.subs({s: names[str(s)] for s in condition.free_symbols
                                    if str(s) in names}, simultaneous=True)  # fmt: skip
-            if here != sympy.true:
+            if here == sympy.true:
+                continue
+            # H ≠ G says what G ≠ H says
+            back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
+            if _plain(back) not in found:
                 found[_plain(here)] = None
     return tuple(found)
 

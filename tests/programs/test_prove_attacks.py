@@ -356,3 +356,11 @@ def test_lengths_that_depend_on_each_other_are_no_lengths() -> None:
     with pytest.raises(NotTraced, match="depend on each other"):
         _length(sympy.Symbol("s0") + 2)
     assert _length(sympy.Symbol("s0")) == "s0"
+
+
+def test_a_condition_that_is_turned_round_is_told_once() -> None:
+    heads, groups = sympy.symbols("s0 s1", integer=True)
+    bound = [(("s0", size("H", "heads")), ("s1", size("G", "heads")))]
+    both = [sympy.Ne(heads, groups), sympy.Ne(groups, heads), heads < groups, groups > heads]
+    assert told(both, bound) == ("H ≠ G", "H < G")
+    assert told([heads < groups, groups < heads], bound) == ("H < G", "G < H")
