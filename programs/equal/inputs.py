@@ -18,7 +18,7 @@ from ..grammar import parse
 from ..roles import SIZES
 from .sides import Shared
 
-__all__ = ["TABLES", "Table", "drawn", "lengths_for", "size_of", "tables_for"]
+__all__ = ["ANY", "Table", "drawn", "lengths_for", "size_of", "tables_for"]
 
 OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
 MOST_POSITION, WORDS = 40, 10
@@ -28,14 +28,12 @@ MOST_POSITION, WORDS = 40, 10
 class Table:
     """How tables of cosines and sines belong together; ``says`` is a condition, empty for any."""
 
-    name: str
     says: str
 
 
-ANY = Table("any", "")
-HALVES = Table("halves", "cosines and sines are those of angles, each in either half of its row")
-PAIRS = Table("pairs", "cosines and sines are those of angles, each twice side by side")
-TABLES = {table.name: table for table in (ANY, HALVES, PAIRS)}
+ANY = Table("")
+HALVES = Table("cosines and sines are those of angles, each in either half of its row")
+PAIRS = Table("cosines and sines are those of angles, each twice side by side")
 
 
 def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:

@@ -28,7 +28,6 @@ __all__ = ["Arrays", "Shared", "Side", "Told", "letters_in", "matched", "shared_
 
 Arrays = Mapping[str, Tensor]
 KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
-TABLES = ("cos", "sin")
 
 
 @dataclass(frozen=True)

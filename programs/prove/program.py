@@ -245,7 +245,7 @@ def _of_row(operation: str, args: Sequence[Any]) -> Array | None:
     else:
         return None
     given = Given("function", core=(1,), out=out, says="a function of a row, any")
-    told = repr([a.term if isinstance(a, Array) else a for a in args[1:]])
+    told = repr([a.term.key if isinstance(a, Array) else a for a in args[1:]])
     name = f"any_{operation.split('.')[1]}_{sha256(told.encode()).hexdigest()[:12]}"
     notes().givens[name] = given
     found: Array = Function(name, given)(x)

@@ -256,3 +256,34 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
 def test_shards_are_found_by_their_names() -> None:
     assert joined("K: joined of 2 shards along n", ["K_0", "K_1"]) == ({"K": ("K_0", "K_1")}, "n")
     assert joined("k = cat(a, b)", ["a", "b"]) is None
+
+
+class Tables(nn.Module):
+    """A linear map by a stored table, which no gradient moves."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        drawn = torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))
+        self.register_buffer("table", drawn)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The map."""
+        return functional.linear(x, self.table)
+
+
+def test_tables_of_one_name_that_differ_are_two_tables() -> None:
+    one, other = Tables(1), Tables(2)
+    assert equal(one, other, TOKENS).verdict == "counterexample"
+    assert equal(one, Tables(1), TOKENS).verdict == "proved"
+
+
+def test_maps_of_two_weights_are_two_functions() -> None:
+    def twice(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return functional.linear(torch.tanh(functional.linear(x, a)), b)
+
+    def turned(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return functional.linear(torch.tanh(functional.linear(x, b)), a)
+
+    line = "x: B n 4, a: 4 4, b: 4 4 -> B n 4"
+    assert equal(twice, twice, line).verdict == "proved"
+    assert equal(twice, turned, line).verdict == "counterexample"
