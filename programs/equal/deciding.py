@@ -180,6 +180,9 @@ def _conditions(both: Two) -> tuple[Condition, ...]:
         found.append(Condition(both.table.says, "where"))
     if both.weights:
         found.append(Condition("the weights of both are the same, whatever they are", "where"))
+    if any(one.numel() for module in both.modules for one in module.buffers()):
+        told = "stored tables that hold the same numbers now are the same"
+        found.append(Condition(told, "where"))
     return tuple(found)
 
 

@@ -144,11 +144,14 @@ def _drawn(graph: Graph) -> dict[str, Tensor]:
     Those of a matrix are smaller the wider it is, so that no exponential of a product overflows.
     """
     generator = torch.Generator().manual_seed(2)
-    return {
-        name: ((torch.rand(value.shape, generator=generator) + 0.5) / _width(value)).to(value.dtype)
-        if value.is_floating_point() and name not in graph.exported.angles else value
-        for name, value in graph.exported.values.items()
-    }  # fmt: skip
+    found: dict[str, Tensor] = {}  # tables of one name in the statement hold the same numbers
+    for name, value in graph.exported.values.items():
+        if value.is_floating_point() and name not in graph.exported.angles:
+            drawn = (torch.rand(value.shape, generator=generator) + 0.5) / _width(value)
+            found.setdefault(graph.tables[name], drawn.to(value.dtype))
+        else:
+            found.setdefault(graph.tables[name], value)
+    return {name: found[graph.tables[name]] for name in graph.exported.values}
 
 
 def _width(table: Tensor) -> float:

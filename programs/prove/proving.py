@@ -154,7 +154,7 @@ class _Reading:
             told = ", ".join(self.missing)
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
-        apart = named_apart(graphs)
+        apart = named_apart(graphs, by_value=isinstance(subject, Pair))
         for one in apart if isinstance(subject, Pair) else ():
             one.program.notes.recognises = one.folded.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)

@@ -75,8 +75,14 @@ class Graph:
         return call
 
 
-def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
-    """The graphs of several calls; tables of one name that differ get a name of their own."""
+def named_apart(
+    calls: list[tuple[Call, Exported]], *, by_value: bool = False
+) -> tuple[Graph, ...]:
+    """The graphs of several calls; tables of one name that differ get a name of their own.
+
+    ``by_value``: tables that are no parameters and hold the same numbers are one, whatever they are
+    called; who asks for that says so.
+    """
     known: dict[str, torch.Tensor] = {}
     found = []
     for call, exported in calls:
@@ -85,6 +91,8 @@ def named_apart(calls: list[tuple[Call, Exported]]) -> tuple[Graph, ...]:
             told = f"w_{name}"  # a name that no law, constant or function has
             if told in known and not _alike(known[told], value):
                 told = f"{call.name}_{told}"
+            if by_value and told not in known:
+                told = next((other for other, one in known.items() if _alike(one, value)), told)
             names[name] = told
             known[told] = value
         found.append(Graph(
