@@ -162,6 +162,8 @@ CASES: dict[str, list[Case]] = {
                           on(Of("stored", "4 9 9"), [None, Of("whole", "n m"), WHOLE])],
     "aten.index_select.default": [on(Of("stored", "9 4"), 0, Of("whole", "m")),
                                   on(Of("stored", "4 9"), -1, Of("whole", "m"))],
+    "aten.gather.default": [on(Of("stored", "9 4"), 0, Of("whole", "m 4")),
+                            on(Of("stored", "4 9"), -1, Of("whole", "4 m"))],
     "aten.embedding.default": [on(Of("stored", "9 4"), WHOLE)],
     "aten.roll.default": [on(X, [1], [0]), on(X, [-1, 2], [0, 1])],
     "aten.matmul.default": [on(X, R("4 m")), on(BATCH, R("4")), on(ROW, R("m 4 n")),

@@ -17,6 +17,7 @@ from attnproof.programs.prove.tables import formula_of, offsets_of, pattern_of
 from attnproof.programs.subjects import Layer
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import real
+from attnproof.symbolic.terms import free
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
 
@@ -142,6 +143,17 @@ def test_a_row_of_a_table_is_no_column_of_it() -> None:
         rows, columns = (READINGS["aten.index_select.default"](table, k, at) for k in (0, 1))
     assert rows.term is not columns.mT.term
     assert len(notes.rows) == 2
+
+
+@pytest.mark.parametrize(("first", "inside"), [(0, True), (1, False)])
+def test_rows_at_known_places_are_those_of_the_table(first: int, *, inside: bool) -> None:
+    """So of two programs a weight with its rows in another order is that weight."""
+    table = real(4, 3).named("table")
+    notes = Notes(stored={table.term: ("table", torch.eye(4, 3))}, recognises=True)
+    with noted(notes):
+        rows = READINGS["aten.index_select.default"](table, 0, xp.arange(4) * 1 + first)
+    assert (table.term in free(rows.term)) is inside
+    assert (not notes.rows) is inside
 
 
 class Named(nn.Module):

@@ -210,6 +210,21 @@ def index(x: Any, places: Any, selected: Any = None) -> Any:
     return each_part(x, lambda a: _gathered_at(a, axis, wheres))
 
 
+@moves("aten.gather.default")
+def gather(x: Any, axis: int, where: Any, *_: Any) -> Any:
+    """The entries whose place along one axis is told; along every other one it is their own."""
+    axis, where = axis_of(axis, x.ndim), constant(where)
+    wheres = [where if k == axis else _own(length, k, where.ndim)
+              for k, length in enumerate(where.axes)]  # fmt: skip
+    return each_part(x, lambda a: _gathered_at(a, 0, wheres))
+
+
+def _own(length: Term, axis: int, ndim: int) -> Array:
+    """The places 0, 1, .. of an axis, among so many."""
+    key = tuple(slice(None) if k == axis else None for k in range(ndim))
+    return as_array(xp.arange(Array(length))[key])
+
+
 @moves("aten.embedding.default")
 def embedding(weight: Array, places: Array, *_: Any) -> Array:
     """The rows of a table at these places."""
@@ -256,7 +271,9 @@ def _gathered(a: Array, axis: int, where: Array) -> Array:
         assume(f"indices stay in 0, .., {told!r}, those of a table that is computed", "if")
         return _placed(taken(a, axis, where, _if_stored), axis, where.ndim)
     inside = _inside_all(a, axis, [where])
-    if a.term in notes().stored:
+    # Of two programs one may read a weight whole, and the other its rows in another order.
+    whole = notes().recognises and inside and a.term not in notes().angles
+    if a.term in notes().stored and not whole:
         return rows_of(a, axis, where, inside=inside)
     if where.term.op == "arange" and where.axes[0] is a.axes[axis]:
         return a

@@ -59,7 +59,8 @@ class Notes:
     ``infinite``: whether −∞ itself was met.  ``masking``: whether what is read now goes into a
     softmax and nowhere else, so that a low number there hides a key; ``filled``: whether one did.
     ``recognises``: whether a number such as 8**-0.5 in float64 is read as what it is near, which is
-    told; where it is not, it stands for any.
+    told; where it is not, it stands for any.  It is so of two programs that are compared, of which
+    the rows of a stored table at known places are entries of that table.
     ``undefined``: of each comparison with the code whether the term was no number somewhere where
     the code gives one, as where it divides by 0 for a query that sees no key.
     """
