@@ -20,11 +20,12 @@ from tests.numeric.operation_cases import CASES, Case, Of, Symint
 
 LETTERS = {letter: size(letter) for letter in "nm"}
 SIZES = ({"n": 2, "m": 3}, {"n": 5, "m": 2}, {"n": 4, "m": 4})
-REFUSED = {"sym_float", "sym_int", "truediv", "pow", "mod", "sym_max", "sym_min", "sym_not"}
+REFUSED = {"sym_int", "mod", "sym_max", "sym_min", "sym_not"}
+NUMBERS = {"sym_float", "truediv", "pow"}  # of lengths
 MEMORY = {"aten.empty.memory_format", "aten.empty_permuted.default", "aten.new_empty.default",
           "aten.empty_like.default"}  # fmt: skip
 INSIDE = {"flex_attention"}  # it has graphs inside: tests/programs/test_prove_flex.py
-ELSEWHERE = REFUSED | MEMORY | INSIDE | set(CASTS)
+ELSEWHERE = REFUSED | NUMBERS | MEMORY | INSIDE | set(CASTS)
 OPERATIONS = 16  # of the allowance: a case is a few operations on numbers of size 1
 
 
@@ -150,6 +151,18 @@ def test_lengths_that_are_computed_otherwise_are_refused() -> None:
     for name in REFUSED:
         with pytest.raises(Unread):
             READINGS[name](as_array(LETTERS["n"]), 2)
+
+
+def test_roots_and_quotients_of_lengths_are_numbers() -> None:
+    n = as_array(LETTERS["n"])
+    with noted(Notes()):
+        for name, given, wanted in (("sym_float", (n,), n), ("truediv", (n, 2), n / 2),
+                                    ("pow", (n, 0.5), n**0.5), ("pow", (n, -0.5), n**-0.5),
+                                    ("pow", (n, 2), n**2)):  # fmt: skip
+            assert READINGS[name](*given).term is wanted.term
+        for power in (0.3, n, 7):
+            with pytest.raises(Unread):
+                READINGS["pow"](n, power)
 
 
 def test_a_convolution_that_mixes_places_is_refused() -> None:
