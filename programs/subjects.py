@@ -249,7 +249,7 @@ class Pair(Subject):
 
     ``calls``: each result of each program, by name: the shared arrays -> one array.  ``inputs``:
     examples of the shared arrays, and ``letters`` the letter of each of their axes.  ``formulas``:
-    for each result, that the two programs give the same.
+    for each result, that the two programs give the same.  ``sources``: the code of both.
     """
 
     kind: ClassVar[str] = "pair"
@@ -257,6 +257,7 @@ class Pair(Subject):
     inputs: tuple[Tensor, ...]
     letters: tuple[str, ...]
     formulas: tuple[Formula, ...]
+    sources: tuple[Any, ...] = ()
 
     @property
     def lengths(self) -> dict[str, int]:

@@ -20,6 +20,7 @@ from ..finding import Finding
 from ..grammar import parse
 from ..names import parameters
 from ..program import Program
+from ..prove.exporting import modules_in
 from ..roles import said
 from ..running import fault_in
 from ..signature import Signature, SignatureError
@@ -75,6 +76,8 @@ class Two:
     def modules(self) -> tuple[nn.Module, ...]:
         """The modules of both, those whose weights are used first."""
         own = [self.second.source, self.first.source, self.first.module, self.second.module]
+        for side in (self.first, self.second):
+            own += modules_in(side.program.call)
         return tuple(dict.fromkeys(one for one in own if one is not None))
 
     def results(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
@@ -102,6 +105,7 @@ class Two:
             formulas=tuple(_formula(k, given) for k in range(self.count)),
             module=nn.ModuleList(self.modules) if self.modules else None,
             adapted="compared", source=self.first.place,
+            sources=(self.first.program.call, self.second.program.call),
         )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class Call:
     ``pair``: the code as one call of two inputs that gives both results, of which this is the one
     at ``place``: of the second input, where that is 1.
     ``free``: the letters of lengths that may be symbolic; empty for those of tokens, rows, heads.
+    ``sources``: what the code calls, where that is not seen from the code itself.
     """
 
     name: str
@@ -44,6 +45,12 @@ class Call:
     pair: Callable[..., tuple[Tensor, Tensor]] | None = None
     place: int = 0
     free: str = ""
+    sources: tuple[Any, ...] = ()
+
+    @property
+    def roots(self) -> tuple[Any, ...]:
+        """All that the call may run: where its source is looked for."""
+        return (self.code, *self.modules, *self.sources)
 
     def alone(self, *given: Tensor) -> Tensor:
         """The call as laws make it: what is turned beside the first input is drawn.
@@ -98,8 +105,8 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
 def _compared(subject: Pair) -> tuple[Call, ...]:
     """Each result of both programs, of the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
-    return tuple(Call(name, code, subject.inputs, subject.letters, _modules(subject), free=free)
-                 for name, code in subject.calls.items())  # fmt: skip
+    return tuple(Call(name, code, subject.inputs, subject.letters, _modules(subject), free=free,
+                      sources=subject.sources) for name, code in subject.calls.items())  # fmt: skip
 
 
 def _counted(

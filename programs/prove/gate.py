@@ -294,7 +294,7 @@ def _results(
 
 def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     """Whether the code was seen to do other than its graph; where, is kept."""
-    constants = constants_in([run.graph.call.code, *run.graph.call.modules])
+    constants = constants_in(run.graph.call.roots)
     numbers = numbers_of(constants)
     for inputs, at in _values(run, letters, constants, numbers):
         way = WAYS[run.count % 3]

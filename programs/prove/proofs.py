@@ -378,7 +378,7 @@ class Proofs:
 
     def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
-        told += [ON_CPU for g in graphs.values() if asks_device([g.call.code, *g.call.modules])]
+        told += [ON_CPU for g in graphs.values() if asks_device(g.call.roots)]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip
@@ -484,7 +484,7 @@ class Proofs:
 
     def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
         """Lengths that the code names, and one more: what it does beyond may break a law."""
-        named = {n + 1 for g in graphs.values() for n in numbers_in([g.call.code, *g.call.modules])}
+        named = {n + 1 for g in graphs.values() for n in numbers_in(g.call.roots)}
         return sorted((n for n in named if 3 < n <= LONGEST_TRIED), reverse=True)[:NAMED]
 
     def _no_proof(self, graphs: Mapping[str, Graph], why: str) -> str:
