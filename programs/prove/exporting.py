@@ -39,7 +39,9 @@ WHOLE = (
     aten.constant_pad_nd.default, aten.roll.default, aten.flip.default, aten.polar.default,
     aten.log_softmax.int, aten.softplus.default, aten.mish.default, aten.elu.default,
     aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
-    aten.index_select.default, aten.complex.default, aten.cumsum.default,
+    aten.index_select.default, aten.complex.default, aten.cumsum.default, aten.sigmoid.default,
+    aten.logsumexp.default, aten.logaddexp.default, aten.logcumsumexp.default,
+    aten.log_sigmoid.default,
 )  # fmt: skip
 WRITES_NOTHING = (aten.detach_.default,)  # in place, as each torch.tensor(2.0) is made
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
