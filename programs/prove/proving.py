@@ -157,7 +157,8 @@ class _Reading:
         names = [call.name for call in calls]
         apart = named_apart(graphs)
         for graph in apart if isinstance(subject, Pair) else ():
-            graph.program.notes.recognises = graph.folded.notes.recognises = True
+            for program in graph.programs:
+                program.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)
         self.reasons += self.proofs.disagreements()
 
