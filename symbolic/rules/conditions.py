@@ -90,6 +90,8 @@ def either(t: Term, gate: Term) -> Result:
     need(t.finite and not t.shape and not t.loose, "either", "not a finite number", t)
     need(gate.op == "indicator" and gate.finite and not gate.shape and not gate.loose,
          "either", "no condition on finite numbers", gate)  # fmt: skip
+    need(all(substitute(v, gate, ONE) is v for v in free(t)), "either",
+         "a variable has it in its range or shape", t, gate)  # fmt: skip
     holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
     return add(mul(gate, holds), mul(add(ONE, mul(num(-1), gate)), fails)), NOTHING
 
