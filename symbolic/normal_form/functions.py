@@ -162,11 +162,19 @@ def logarithm(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _factored(norm: Normaliser, x: Term) -> tuple[Term, tuple[Term, ...]]:
-    """A positive sum as the product of what its terms share and the rest, and what they share.
+    """A positive sum as a product, and what has to be other than 0 for that.
 
+    It is what its terms share times the rest, or a fraction over what one of them is divided by.
     Any other number is itself.
     """
-    scale, shared = content(expand(x)) if x.op == "add" else (Fraction(1), ())
+    if x.op != "add":
+        return x, ()
+    inverses = (a for m in expand(x) for a, _ in m if a.op == "power" and a.args[0].op == "add")
+    below = next((a.args[0] for a in inverses if positive(a)), None)
+    if below is not None:
+        above = norm(mul(below, x)).right
+        return (mul(above, power(below, -1)), (below,)) if positive(above) else (x, ())
+    scale, shared = content(expand(x))
     if scale < 0 or (scale == 1 and not shared) or not all(positive(a) for a, _ in shared):
         return x, ()
     down = monomial_term(tuple((a, -k) for a, k in shared))
