@@ -216,6 +216,7 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 LARGEST_STORED = 1 << 24
 WRITTEN_OUT = 64  # entries of a table that are written out one by one
+SHOWN = 16  # of which a condition shows these
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ def small_of(value: Tensor, held: str = "") -> Pattern | None:
             found = [xp.stack(found[k : k + length]) for k in range(0, len(found), length)]
         return found[0]
 
-    told = f"{held} is as it is now, {_listed(value)}" if held else ""
+    told = f"{held} is as it is now{_listed(value)}" if held else ""
     with noted(Notes()):
         return Pattern(made(()), made, told)
 
@@ -324,9 +325,12 @@ def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
 
 
 def _listed(value: Tensor) -> str:
+    """Its numbers behind a comma, where they are few."""
+    if value.numel() > SHOWN:
+        return ""
     shown = [[f"{x:.6g}" for x in row] for row in value.reshape(-1, value.shape[-1]).tolist()]
     rows = ["[" + ", ".join(row) + "]" for row in shown]
-    return rows[0] if len(rows) == 1 else "[" + ", ".join(rows) + "]"
+    return ", " + (rows[0] if len(rows) == 1 else "[" + ", ".join(rows) + "]")
 
 
 def _said(number: Any) -> str:

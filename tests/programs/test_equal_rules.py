@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from attnproof.numeric.devices import one_thread
 from attnproof.programs.equal.pair import Told, two
@@ -23,7 +23,7 @@ Code = Callable[..., Tensor]
 @pytest.fixture(autouse=True)
 def on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """On one thread, and without the runs beside a graph, which take most of the time."""
-    monkeypatch.setattr(proofs, "gate", lambda graph, *, whole: Gate())
+    monkeypatch.setattr(proofs, "gate", lambda *_, **__: Gate())
     with one_thread():
         yield
 
@@ -51,9 +51,10 @@ NUMBERS: dict[str, tuple[Code, Code, Code, str]] = {
         torch.sigmoid, lambda x: 1 / (1 + torch.exp(-x)), lambda x: 1 / (1 + torch.exp(x)), EACH),
     "sigmoid by exp x": (
         torch.sigmoid, lambda x: x.exp() / (1 + x.exp()), lambda x: x.exp() / (2 + x.exp()), EACH),
-    "silu": (F.silu, lambda x: x / (1 + (-x).exp()), lambda x: x / (1 + x.exp()), EACH),
+    "silu": (functional.silu, lambda x: x / (1 + (-x).exp()), lambda x: x / (1 + x.exp()), EACH),
     "log of a sigmoid": (
-        F.logsigmoid, lambda x: torch.sigmoid(x).log(), lambda x: torch.sigmoid(-x).log(), EACH),
+        functional.logsigmoid, lambda x: torch.sigmoid(x).log(),
+        lambda x: torch.sigmoid(-x).log(), EACH),
     "softmax by logsumexp": (
         lambda x: torch.softmax(x, -1),
         lambda x: torch.exp(x - torch.logsumexp(x, -1, keepdim=True)),
@@ -122,12 +123,12 @@ def lse_of_all(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
 
 def lse_of_two(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
     l1, l2 = (torch.logsumexp(scores(q, k), -1) for k in (k1, k2))
-    return l1 - F.logsigmoid(l1 - l2)
+    return l1 - functional.logsigmoid(l1 - l2)
 
 
 def lse_of_two_turned(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
     l1, l2 = (torch.logsumexp(scores(q, k), -1) for k in (k1, k2))
-    return l1 - F.logsigmoid(l2 - l1)
+    return l1 - functional.logsigmoid(l2 - l1)
 
 
 MERGED: dict[str, tuple[Code, Code, Code, str]] = {
@@ -200,7 +201,7 @@ def chosen(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
 
 
 def given(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=keep, scale=0.5)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=keep, scale=0.5)
 
 
 def biased(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
@@ -366,8 +367,8 @@ def test_a_matrix_that_the_code_holds_is_told_with_its_numbers() -> None:
     found = asked(turned_by(ROOTS), product, KEYS.format(2))
     told = [c.text for c in found.assuming]
     assert "0.7071067690849304 is 1/√2" in told
-    assert "a tensor (2, 2) that the code holds is as it is now, " \
-           "[[0.707107, 0.707107], [0.707107, -0.707107]]" in told
+    numbers = "[[0.707107, 0.707107], [0.707107, -0.707107]]"
+    assert f"a tensor (2, 2) that the code holds is as it is now, {numbers}" in told
     written = asked(written_down, product, KEYS.format(4))
     assert not [c.text for c in written.assuming if "as it is now" in c.text]
 
