@@ -20,7 +20,8 @@ SIZES = [(a, b) for a in range(1, 8) for b in range(1, 8)]
 
 def drawn(random: Random, depth: int = 2) -> Build:
     """A condition: comparisons of i, j and small numbers, joined, chosen, equated, or counted."""
-    kind = random.choice(("and", "or", "not", "same", "choice", "count", "leaf")) if depth else "leaf"
+    kinds = ("and", "or", "not", "same", "choice", "count", "leaf")
+    kind = random.choice(kinds) if depth else "leaf"
     if kind == "leaf":
         shift, turned, op = random.randint(-2, 2), random.random() < 0.5, random.choice("<≤>≥=")
 
