@@ -156,8 +156,8 @@ class _Reading:
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
         apart = named_apart(graphs)
-        for graph in apart if isinstance(subject, Pair) else ():
-            for program in graph.programs:
+        for read in apart if isinstance(subject, Pair) else ():
+            for program in read.programs:
                 program.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)
         self.reasons += self.proofs.disagreements()

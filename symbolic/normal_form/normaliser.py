@@ -234,8 +234,8 @@ class Normaliser:
 
     def with_(self, **changes: Any) -> Normaliser:
         """The same way to a normal form, its angles counted or its equations chosen anew."""
-        kept = {"splits": self.splits, "assume": self.assume, "choices": self.choices,
-                "turned": self.turned}  # fmt: skip
+        kept: dict[str, Any] = {"splits": self.splits, "assume": self.assume,
+                                "choices": self.choices, "turned": self.turned}  # fmt: skip
         return Normaliser(**(kept | changes))
 
     @cached_property

@@ -96,7 +96,7 @@ def test_conditions_that_are_the_same_in_another_form(first: Build, second: Buil
 
 def test_much_of_what_is_the_same_is_proved() -> None:
     random = Random(5)
-    alike = []
+    alike: list[tuple[Build, Build]] = []
     while len(alike) < 60:
         pair = drawn(random), drawn(random)
         if same_at_all(*pair):

@@ -227,8 +227,8 @@ def recognised(value: float) -> tuple[str, Array] | None:
         over, under = (as_array(1) if n == 1 else xp.sqrt(as_array(n))
                        for n in (square.numerator, square.denominator))  # fmt: skip
         root = over / under
-        top = f"√{square.numerator}" if square.numerator > 1 else "1"
-        text = top if square.denominator == 1 else f"{top}/√{square.denominator}"
+        above = f"√{square.numerator}" if square.numerator > 1 else "1"
+        text = above if square.denominator == 1 else f"{above}/√{square.denominator}"
         return f"{sign}{text}", root if value > 0 else -root
     return None
 
