@@ -277,6 +277,18 @@ def logsumexp(xp: Any, x: Any, axes: Any, keepdim: bool = False) -> Any:
     return xp.log(total(xp, xp.exp(xp.number(x)), axes, keepdim))
 
 
+@row("entrywise", "aten.logaddexp.default")
+def logaddexp(xp: Any, a: Any, b: Any) -> Any:
+    """log(exp a + exp b)."""
+    return xp.log(xp.exp(xp.number(a)) + xp.exp(xp.number(b)))
+
+
+@row("rows", "aten.logcumsumexp.default")
+def cumulative_logsumexp(xp: Any, x: Any, axis: int) -> Any:
+    """log Σ exp(x) of the entries up to each place of an axis."""
+    return xp.log(xp.cumulative_sum(xp.exp(xp.number(x)), axis=axis))
+
+
 @row("rows", "aten.log_softmax.int", "aten._log_softmax.default")
 def log_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
     """x_j − log Σ_k exp(x_k)."""

@@ -161,16 +161,21 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     """Ways to reach a normal form.
 
     Axes are split one way or another, maxima opened or not; first with nothing at hand, then
-    with one equation, read in one direction or the other, and then with all.
+    with one equation, read in one direction or the other, and then with all.  At last conditions
+    on integers are turned, so that [i < j] is 1 − [j <= i].
     """
     options = split_options(left, right)
-    opened = any(p.op == "maximum" for side in (left, right) for p in postorder(side))
+    ops = {p.op for side in (left, right) for p in postorder(side)}
+    opened = "maximum" in ops
     single = [(way,) for e in assume for way in (e, turned(e)) if way.left.op != "eye"]
     at_hand = [(), *single, *([assume] if len(assume) > 1 else [])]
     for choices in (False, True) if opened else (False,):
         for facts in at_hand:
             for splits in options:
                 yield Normaliser(splits, facts, choices=choices)
+    if ops & {"less", "less_equal"}:
+        for splits in options:
+            yield Normaliser(splits, turned=True)
 
 
 def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:
@@ -332,7 +337,7 @@ def _by_normal_forms(
     left: Term, right: Term, norm: Normaliser, meeting: list[Meeting] | None
 ) -> Derivation:
     """Normal forms on both sides; again with angles taken apart further, or in common parts."""
-    together = Normaliser(norm.splits, norm.assume, choices=norm.choices, together=True)
+    together = norm.with_(together=True)
     try:
         return _entrywise(left, right, together, norm.splits, meeting)
     except RecursionError:
@@ -348,7 +353,7 @@ def _by_normal_forms(
             units = angle_units(error.forms)
             if not units:
                 raise
-    again = Normaliser(norm.splits, norm.assume, choices=norm.choices, units=units)
+    again = norm.with_(units=units)
     return _entrywise(left, right, again, norm.splits, meeting)
 
 

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from attnproof.symbolic.givens import Given, boolean, real
 from .angles import Angles, angles_of
 from .guards import conditions_of
 from .nodes import is_silent, leaves, live, nodes_of, unread_of
-from .tables import Pattern, pattern_of
+from .tables import Pattern, pattern_of, small_of
 
 __all__ = ["Exported", "NotTraced", "exported", "exported_pair"]
 
@@ -39,7 +39,9 @@ WHOLE = (
     aten.constant_pad_nd.default, aten.roll.default, aten.flip.default, aten.polar.default,
     aten.log_softmax.int, aten.softplus.default, aten.mish.default, aten.elu.default,
     aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
-    aten.index_select.default, aten.complex.default, aten.cumsum.default,
+    aten.index_select.default, aten.complex.default, aten.cumsum.default, aten.sigmoid.default,
+    aten.logsumexp.default, aten.logaddexp.default, aten.logcumsumexp.default,
+    aten.log_sigmoid.default,
 )  # fmt: skip
 WRITES_NOTHING = (aten.detach_.default,)  # in place, as each torch.tensor(2.0) is made
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
@@ -69,7 +71,8 @@ class Exported:
 
     ``shapes`` has an integer or the name of a length for each axis of each input, ``guards`` the
     name of a length and what holds of it.  ``tables``
-    are the parameters and buffers that stand for any values: names to givens.  ``conditions`` are
+    are the parameters and buffers that stand for any values: names to givens.  ``small`` are those
+    of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
 
     ``place``: of two results of two first inputs, it is the graph of this one, and its own input
@@ -85,6 +88,7 @@ class Exported:
     roles: dict[str, tuple[str, Any]]
     conditions: tuple[Any, ...] = ()
     place: int | None = None
+    small: dict[str, Pattern] = field(default_factory=dict)
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
@@ -267,6 +271,7 @@ def _read(
     tables: dict[str, Given] = {}
     values: dict[str, Tensor] = {}
     roles: dict[str, tuple[str, Any]] = {}
+    small: dict[str, Pattern] = {}
     placed = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     for kept in program.graph_signature.output_specs:
         if kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
@@ -288,11 +293,14 @@ def _read(
         if given is not None:
             tables[roles[name][1]] = given
             values[roles[name][1]] = value
+            written = None if spec.persistent else small_of(value, held)
+            if written is not None:
+                small[roles[name][1]] = written
     guards = tuple((str(symbol), _guard(str(symbol), bounds))
                    for symbol, bounds in program.range_constraints.items())  # fmt: skip
     only = () if place is None else (results_of(program)[place],)
     found = Exported(program, live(program.graph, only), tuple(shapes), guards, tables, values,
-                     roles, conditions_of(program), place)  # fmt: skip
+                     roles, conditions_of(program), place, small)  # fmt: skip
     return replace(found, shapes=found.taken(shapes))
 
 
@@ -336,6 +344,9 @@ def _table(
         name = f"{name}_"
     if value.dtype == torch.bool and value.ndim:
         return ("table", name), boolean(*value.shape)
+    literal = not held and not isinstance(value, nn.Parameter)
+    if literal and not value.ndim and value.dtype.is_floating_point:
+        return ("constant", value.item()), None  # the code writes it down
     if value.dtype.is_floating_point or (value.dtype in WIDE and value.ndim):
         return ("table", name), real(*value.shape, says=f"{target}, any real numbers")
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()

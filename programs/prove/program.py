@@ -45,14 +45,17 @@ class Program:
     lengths that it was called with.
 
     ``folded`` reads linear maps, norms and activations as functions of a row of which nothing is
-    known: what holds for any functions there holds, and the terms stay small.
+    known: what holds for any functions there holds, and the terms stay small.  ``valued`` reads
+    small stored tables as the numbers that they hold.
 
     Raises :class:`Unread` where an operation has no reading, and ``ValueError`` for shapes that
     the guards of the graph exclude.
     """
 
-    def __init__(self, exported: Exported, name: str = "", *, folded: bool = False) -> None:
-        self.exported, self.folded = exported, folded
+    def __init__(
+        self, exported: Exported, name: str = "", *, folded: bool = False, valued: bool = False
+    ) -> None:  # fmt: skip
+        self.exported, self.folded, self.valued = exported, folded, valued
         self.masking = masking_nodes(exported.nodes, masks=name == "masked")
         self.notes = Notes(prefix=f"{name}_" if name else "")
         self.met: dict[Binding, None] = {}
@@ -104,6 +107,8 @@ class Program:
             return value
         if kind == "pattern":
             return value.placed(node.name, self.notes)
+        if self.valued and value in self.exported.small:
+            return self.exported.small[value].placed(node.name, self.notes)
         self.notes.stored[named[value].term] = (value, self.exported.values[value])
         if value in self.exported.angles:
             self.notes.angles[named[value].term] = self.exported.angles[value]

@@ -15,7 +15,7 @@ from typing import Any
 
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
-from attnproof.symbolic.normal_form.sums import written_out
+from attnproof.symbolic.normal_form.sums import USUAL, written_out
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
@@ -39,9 +39,10 @@ from .widths import widths_told
 
 __all__ = ["BY_VALUE", "ONE_CALL", "ON_CPU", "Proofs", "Side"]
 
-# How a proof is looked for: whether maps of one row stay folded, up to which literal length sums
-# are written out (pairs of channels are 2), and which part of the time that may take.
-WAYS = ((True, 1, 0.4), (False, 2, 0.6))
+# How a proof is looked for: how programs are read, up to which literal length sums are written out
+# (pairs of channels are 2), and which part of the time that may take.
+WAYS = (("folded", 1, 0.4), ("program", 2, 0.6))
+VALUED = ("valued", 0.6)  # of pairs: sums over axes of small stored tables are written out as well
 # What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
 # is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
 # under autocast, which code can ask for.
@@ -99,6 +100,13 @@ def _found(law: Formula, verdict: str, why: str, seen: Seen | None = None, **mor
 
 def _failed(law: Formula, fault: Fault) -> Finding:
     return _found(law, "internal error", fault.told, traceback=fault.traceback)
+
+
+def _forget(graphs: Mapping[str, Graph]) -> None:
+    """Forget in all readings of these graphs what an earlier law met."""
+    for graph in graphs.values():
+        for program in graph.programs:
+            program.forget()
 
 
 class _Dropped(Exception):
@@ -235,7 +243,7 @@ class Proofs:
 
     def _read(self, graphs: Iterable[Graph]) -> tuple[Condition, ...]:
         return tuple(dict.fromkeys(
-            told for g in graphs for program in (g.program, g.folded)
+            told for g in graphs for program in g.programs
             for told in program.notes.readings
         ))  # fmt: skip
 
@@ -292,9 +300,7 @@ class Proofs:
             return None
 
     def _decided_of(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding:
-        for graph in graphs.values():
-            graph.program.forget()
-            graph.folded.forget()
+        _forget(graphs)
         try:
             decided = self._decided(law, graphs)
             claims = decided.claims
@@ -328,12 +334,7 @@ class Proofs:
         return self._unproved(law, graphs, why)
 
     def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
-        """Whether the code gives NaN at ordinary inputs, as where it divides by 0.
-
-        Two programs that are compared may both do so, at lengths at which no key is seen.
-        """
-        if isinstance(self.subject, Pair):
-            return False
+        """Whether the code gives NaN at ordinary inputs, as where it divides by 0."""
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         try:
             return gives_none(law, calls, self.letters, self.subject)
@@ -395,9 +396,7 @@ class Proofs:
             return None
 
         def forget() -> None:
-            for graph in graphs.values():
-                graph.program.forget()
-                graph.folded.forget()
+            _forget(graphs)
 
         def conditions() -> tuple[Condition, ...]:
             told = (*self._lengths(graphs), *self._of_calls(graphs), ONE_CALL)
@@ -427,14 +426,14 @@ class Proofs:
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""
-        used = [(g.exported.conditions, ranges_of(g), (*g.program.met, *g.folded.met))
+        used = [(g.exported.conditions, ranges_of(g), [one for p in g.programs for one in p.met])
                 for g in graphs.values()]  # fmt: skip
         if not possible(used):
             raise Unread("no lengths were found at which the law meets the guards")
         longest: dict[Term, int] = {}
         for g in graphs.values():
-            for notes in (g.program.notes, g.folded.notes):
-                for length, most in notes.longest.items():
+            for program in g.programs:
+                for length, most in program.notes.longest.items():
                     longest[length] = min(most, longest.get(length, most))
         told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
         told |= dict.fromkeys(t for c, _, met in used for t in told_at(c, met))
@@ -451,14 +450,26 @@ class Proofs:
 
     def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
         """The decision, in the first way in which a proof is found."""
-        for folded, longest, part in WAYS:
-            statement = stated(law, graphs, self.letters, self.subject, folded=folded)
+        for way, longest, part in (*WAYS, *self._valued(graphs)):
+            statement = stated(law, graphs, self.letters, self.subject, way=way)
             effort = Effort(refuting=False, whole=part * self.seconds)
             with written_out(longest):
                 decided = decide(statement, effort=effort)
             if decided.verdict == "proved":
                 break
         return decided
+
+    def _valued(self, graphs: Mapping[str, Graph]) -> list[tuple[str, int, float]]:
+        """The way in which small stored tables are read as the numbers that they hold, of a pair.
+
+        What is proved of them as any numbers says more, and is tried before.
+        """
+        if self.subject.kind != "pair":
+            return []
+        small = [n for g in graphs.values() for name in g.exported.small
+                 for n in g.exported.values[name].shape]  # fmt: skip
+        way, part = VALUED
+        return [(way, min(max(small), USUAL), part)] if small else []
 
     def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
         """What is found where no proof is: a witness at few lengths, or where the graph is another.

@@ -155,8 +155,9 @@ class _Reading:
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
         apart = named_apart(graphs, by_value=isinstance(subject, Pair))
-        for one in apart if isinstance(subject, Pair) else ():
-            one.program.notes.recognises = one.folded.notes.recognises = True
+        for read in apart if isinstance(subject, Pair) else ():
+            for program in read.programs:
+                program.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)
         self.reasons += self.proofs.disagreements()
 

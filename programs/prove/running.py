@@ -16,7 +16,7 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
 
 from ..finding import Seen
-from ..subjects import Rotary, Subject
+from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .compared import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
@@ -184,13 +184,7 @@ def gives_none(
     the distance of a query from its own key is.
     """
     run = Run(law, calls_by_name(calls, subject), 1)
-    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
-    generator = torch.Generator().manual_seed(12)
-    for sizes in _sizes(law, letters, axes):
-        values = _drawn(law, letters, axes, sizes, 3, whole)
-        for name, told in law.given.items():
-            if told.startswith("real"):
-                values[name] = torch.randn(values[name].shape, generator=generator)
+    for values in _ordinary(law, letters, subject):
         try:
             with torch.no_grad():
                 sides = run.law.equations(run.calls, shown=False, **values)
@@ -200,6 +194,21 @@ def gives_none(
         if any(bool(x.isnan().any()) for x in parts):
             return True
     return False
+
+
+def _ordinary(law: Formula, letters: Axes, subject: Subject) -> Iterator[dict[str, Tensor]]:
+    """Inputs as code is given them; of a pair those at hand, whose masks show each row a key."""
+    if isinstance(subject, Pair):
+        yield dict(zip(law.given, subject.inputs, strict=True))
+        return
+    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
+    generator = torch.Generator().manual_seed(12)
+    for sizes in _sizes(law, letters, axes):
+        values = _drawn(law, letters, axes, sizes, 3, whole)
+        for name, told in law.given.items():
+            if told.startswith("real"):
+                values[name] = torch.randn(values[name].shape, generator=generator)
+        yield values
 
 
 class Sides(Protocol):

@@ -40,14 +40,27 @@ Axes = Mapping[str, Term]
 class Graph:
     """A traced call: the call, what was exported, and its program on terms.
 
-    ``tables`` renames its tables where two calls have different ones of one name.
+    ``programs`` are its ways to be read as a term: as it stands, with maps of one row folded, and
+    with small stored tables as the numbers that they hold.  ``tables`` renames its tables where two
+    calls have different ones of one name.
     """
 
     call: Call
     exported: Exported
     program: Program
     folded: Program
+    valued: Program
     tables: Mapping[str, str]
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All ways to read it."""
+        return self.program, self.folded, self.valued
+
+    def read(self, way: str) -> Program:
+        """The program in one of its ways."""
+        found: Program = getattr(self, way)
+        return found
 
     @property
     def axes(self) -> list[tuple[str, int | str, int]]:
@@ -61,10 +74,10 @@ class Graph:
         """The tables under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
 
-    def on(self, values: Mapping[str, Array], *, folded: bool = False) -> Any:
+    def on(self, values: Mapping[str, Array], way: str = "program") -> Any:
         """The program as a function of arrays, with its tables among these values."""
         named = {name: values[told] for name, told in self.tables.items()}
-        program = self.folded if folded else self.program
+        program = self.read(way)
 
         def call(*inputs: Any) -> Array:
             given = list(map(as_array, inputs))
@@ -97,7 +110,8 @@ def named_apart(
             known[told] = value
         found.append(Graph(
             call, exported, Program(exported, call.name),
-            Program(exported, call.name, folded=True), names,
+            Program(exported, call.name, folded=True), Program(exported, call.name, valued=True),
+            names,
         ))
     return tuple(found)
 
@@ -166,9 +180,9 @@ def _ordered(turned: Any, order: list[int]) -> Any:
 
 def stated(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
-    folded: bool = False,
+    way: str = "program",
 ) -> Statement:
-    """The statement a law makes of these programs.
+    """The statement a law makes of these programs, each read in this way.
 
     Raises :class:`Unread` where the programs cannot be read at the lengths the law needs.
     """
@@ -178,7 +192,7 @@ def stated(
     for graph in graphs.values():
         givens |= graph.givens
     values = {name: given.named(name) for name, given in givens.items()}
-    programs = {name: graph.on(values, folded=folded) for name, graph in graphs.items()}
+    programs = {name: graph.on(values, way) for name, graph in graphs.items()}
     calls = calls_by_name(programs, subject)
     try:
         left, right = law.equations(calls, **{name: values[name] for name in own})
@@ -192,7 +206,7 @@ def stated(
     except (ValueError, TypeError, IndexError) as error:
         raise Unread(" ".join(str(error).split())) from None
     for graph in graphs.values():
-        givens |= (graph.folded if folded else graph.program).notes.givens
+        givens |= graph.read(way).notes.givens
     return Statement(givens, claims)
 
 

@@ -10,8 +10,10 @@ if it gives every entry of it, in whole numbers: so it is the table, and not a g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isqrt, prod
 from typing import Any
 
@@ -25,9 +27,18 @@ from attnproof.symbolic.scalars import number_of
 from attnproof.verdict_line import Condition
 
 from .operations.at_places import entries_of
-from .operations.reading import Notes, Unread, constant, noted, noting
+from .operations.reading import (
+    Notes,
+    Unread,
+    assume,
+    constant,
+    is_plain,
+    noted,
+    noting,
+    recognised,
+)
 
-__all__ = ["Formula", "OfOffsets", "Pattern", "formula_of", "offsets_of", "pattern_of"]
+__all__ = ["Formula", "OfOffsets", "Pattern", "formula_of", "offsets_of", "pattern_of", "small_of"]
 
 LARGEST = 1 << 22  # entries of a table that is looked at
 EXACT = 1 << 31  # sums of a few such numbers are exact in float64
@@ -204,6 +215,8 @@ def _numbered(window: tuple[int, ...], *, pairs: bool) -> Formula:
 
 
 LARGEST_STORED = 1 << 24
+WRITTEN_OUT = 64  # entries of a table that are written out one by one
+SHOWN = 16  # of which a condition shows these
 
 
 @dataclass(frozen=True)
@@ -268,6 +281,56 @@ def pattern_of(
         return _made(plain, counted, told)
     found = _triangle(plain, values, told) if plain.ndim > 1 and len(values) == 2 else None
     return found or _band(plain, told) or _of_indices(plain, target)
+
+
+def small_of(value: Tensor, held: str = "") -> Pattern | None:
+    """A table of few numbers as these numbers, each a plain one or known by name; or None.
+
+    Parameters are any numbers.  ``held`` is as for :func:`pattern_of`.
+    """
+    few = 0 < value.numel() <= WRITTEN_OUT and value.ndim > 0
+    real = value.dtype in (torch.float32, torch.float64, torch.int32, torch.int64)
+    if not (few and real) or isinstance(value, nn.Parameter):
+        return None
+    entries = [(x, _known(x, value.dtype)) for x in value.detach().to("cpu").flatten().tolist()]
+    if any(known is None for _, known in entries):
+        return None
+
+    def made(_: tuple[Any, ...]) -> Array:
+        found = []
+        for x, known in entries:
+            assert known is not None
+            if known[0]:
+                assume(f"{x!r} is {known[0]}")
+            found.append(known[1])
+        for length in reversed(value.shape):
+            found = [xp.stack(found[k : k + length]) for k in range(0, len(found), length)]
+        return found[0]
+
+    told = f"{held} is as it is now{_listed(value)}" if held else ""
+    with noted(Notes()):
+        return Pattern(made(()), made, told)
+
+
+def _known(x: float, dtype: torch.dtype) -> tuple[str, Array] | None:
+    """What a number is, and in words where it is only the nearest one to it; or None."""
+    if not math.isfinite(x) or is_plain(x):
+        return ("", as_array(x)) if math.isfinite(x) else None
+    wide = recognised(x)
+    if wide is not None or dtype != torch.float32:
+        return wide
+    root = math.copysign(math.sqrt(Fraction(x * x).limit_denominator(WRITTEN_OUT)), x)
+    same = torch.tensor(root, dtype=dtype).item() == x
+    return recognised(root) if same else None
+
+
+def _listed(value: Tensor) -> str:
+    """Its numbers behind a comma, where they are few."""
+    if value.numel() > SHOWN:
+        return ""
+    shown = [[f"{x:.6g}" for x in row] for row in value.reshape(-1, value.shape[-1]).tolist()]
+    rows = ["[" + ", ".join(row) + "]" for row in shown]
+    return ", " + (rows[0] if len(rows) == 1 else "[" + ", ".join(rows) + "]")
 
 
 def _said(number: Any) -> str:

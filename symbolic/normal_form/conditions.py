@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
@@ -13,6 +14,7 @@ from ..scalars import (
     entry,
     index_range,
     is_integer,
+    is_truth,
     mul,
     num,
     number_of,
@@ -20,7 +22,7 @@ from ..scalars import (
 )
 from ..terms import Term, bind, free, instantiate, make, postorder, substitute
 from .equations import chain, inside, opened_index, reverse, rewrite, under
-from .polynomial import expand, to_term
+from .polynomial import Polynomial, expand, to_term
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -300,10 +302,15 @@ def exponential(norm: Normaliser, t: Term) -> Derivation:
     return first
 
 
+def choice(norm: Normaliser, t: Term) -> Derivation:
+    """where(c, a, b) of numbers by [c]; of truth values, what it is where a condition is read."""
+    return norm.arguments(t) if is_truth(t) else norm.at("where", t)
+
+
 def indicator(norm: Normaliser, t: Term) -> Derivation:
     """[c] for a condition: connectives opened, comparisons decided or put in one form."""
     c = t.args[0]
-    if c.op in ("not", "and", "or"):
+    if c.op in ("not", "and", "or", "where") or (c.op == "equal" and all(map(is_truth, c.args))):
         return norm.at("indicator", t)
     if c.op == "entry" and c.args[0].op != "var":
         first = inside(t, [(0, _condition_entry(norm, c))])
@@ -317,13 +324,24 @@ def indicator(norm: Normaliser, t: Term) -> Derivation:
     c = u.args[0]
     if c.op == "is in":
         return norm.then(chain(first, rewrite("image", u)))
-    if c.op == "less" and not (is_integer(c.args[0]) and is_integer(c.args[1])) and u.finite:
+    if c.op == "less" and not _of_integers(c) and u.finite:
         return norm.then(chain(first, rewrite("turned", u)))
     if c.op in ("equal", "less", "less_equal"):
         first = chain(first, _comparison(norm, u))
+        u = first.right
+        if norm.turned and u.op == "indicator" and u.args[0].op == "less" and u.finite:
+            return norm.then(chain(first, rewrite("turned", u)))
     if norm.assume and first.right.op == "indicator":
         return chain(first, norm.hypothesis(first.right))
     return first
+
+
+def _is_gate(t: Term) -> bool:
+    return t.op == "indicator" and not (t.loose or t.shape)
+
+
+def _of_integers(c: Term) -> bool:
+    return is_integer(c.args[0]) and is_integer(c.args[1])
 
 
 def _condition_entry(norm: Normaliser, c: Term) -> Derivation:
@@ -337,6 +355,9 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
     except Refused:
         pass
     x, y = t.args[0].args
+    gate = next((g for side in (x, y) for g in postorder(side) if _is_gate(g)), None)
+    if gate is not None and t.finite:
+        return norm.at("either", t, gate)
     gap = expand(add(x, mul(num(-1), y)))
     high = {m: c for m, c in gap.items() if c > 0}
     low = {m: -c for m, c in gap.items() if c < 0}
@@ -360,7 +381,20 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
             inner = inside(ordered.right.args[0], list(enumerate(words)))
             step = chain(step, ordered, inside(ordered.right, [(0, inner)]))
         return step
+    if _of_integers(t.args[0]):
+        return _of_whole(t, gap)
     return rewrite("comparison", t, a, b)
+
+
+def _of_whole(t: Term, gap: Polynomial) -> Derivation:
+    """[x < y] or [x <= y] of integers, strict where <= would have a constant on its left."""
+    strict = t.args[0].op == "less"
+    constant = gap.get((), Fraction(0)) + (1 if strict else 0)  # of x − y, were it [x <= y]
+    step = (1 if strict else 0) - (1 if constant > 0 else 0)
+    moved = {m: c for m, c in gap.items() if m} | {(): gap.get((), Fraction(0)) + step}
+    high = {m: c for m, c in moved.items() if c > 0}
+    low = {m: -c for m, c in moved.items() if c < 0}
+    return rewrite("whole comparison" if step else "comparison", t, to_term(high), to_term(low))
 
 
 def _radices(x: Term, y: Term) -> list[Term]:
@@ -394,8 +428,8 @@ def _is_injective(array: Term) -> bool:
     return array.op == "var" and array.data[1] in ("permutation", "injection")
 
 
-def reduce_gates(t: Term, factors: tuple[Term, ...]) -> Derivation:
-    """Products with [a = b]·f(a) and [a <= b]·|b − a|."""
+def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Derivation:
+    """Products with [a = b]·f(a) and [a <= b]·|b − a|, and with two comparisons."""
     for place, gate in enumerate(factors):
         if gate.op != "indicator" or len(gate.args[0].args) != 2:
             continue
@@ -409,7 +443,8 @@ def reduce_gates(t: Term, factors: tuple[Term, ...]) -> Derivation:
                     if step.right is not t:
                         return step
         others = (other for other in range(len(factors)) if other != place)
-        shorter = next((s for k in others if (s := _implied(t, place, k)) is not None), None)
+        ways = (s for k in others for s in (_implied(t, place, k), _overlap(norm, t, place, k)))
+        shorter = next((s for s in ways if s is not None), None)
         if shorter is not None:
             return shorter
         if gate.args[0].op == "less_equal":
@@ -433,6 +468,38 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
         return None
     try:
         return rewrite("implied", t, place, other, slack)
+    except Refused:
+        return None
+
+
+def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | None:
+    """A product of two comparisons of integers that cannot both hold, or cannot both fail.
+
+    Where [a < b] implies that [c <= d] fails, that one is turned, and 0 is left.  Where one of
+    [a <= b] and [c <= d] always holds, [a <= b]·[c <= d] = [a <= b] + [c <= d] − 1: that is done
+    where conditions are turned, for there a range may be told as a difference of two.
+    """
+    gate, told = t.args[place], t.args[other]
+    for x in (gate, told):
+        good = x.op == "indicator" and x.args[0].op in ("less", "less_equal")
+        if not (good and _of_integers(x.args[0])):
+            return None
+    (a, b), (c, d) = gate.args[0].args, told.args[0].args
+    slack = to_term(expand(add(d, mul(num(-1), c), b, mul(num(-1), a))))
+    if gate.args[0].op == "less":
+        fails = sign(mul(num(-1), slack))[0]
+        return inside(t, [(other, rewrite("turned", told))]) if fails else None
+    if not norm.turned or told.args[0].op == "less" or not sign(slack)[0]:
+        return None
+    rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
+    opened = inside(t, [(place, rewrite("turned", gate))])
+    against = make("indicator", (make("less", (b, a)),))
+    product = make("mul", (against, told, *rest))
+    apart = make("add", (mul(told, *rest), make("mul", (num(-1), product))))
+    try:
+        shorter = rewrite("implied", product, 0, 1, slack)
+        back = inside(apart, [(1, inside(apart.args[1], [(1, shorter)]))])
+        return chain(opened, rewrite("ring", opened.right, apart), back)
     except Refused:
         return None
 

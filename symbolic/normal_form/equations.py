@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING
 
+from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import RULES
 from ..scalars import index
@@ -91,6 +92,7 @@ def layers(t: Term) -> tuple[list[Term], Term]:
     indices: list[Term] = []
     start = t
     while t.op == "sum":
+        spend()
         j = opened_index(start, t.args[0], skip=len(indices))
         indices.append(j)
         t = instantiate(t.args[1], j)
@@ -126,6 +128,7 @@ def renamed(t: Term, names: dict[Term, Term]) -> Term:
     """All the names replaced at once, so that they may be exchanged."""
     holders = {old: make("index", old.args, f"»{k}") for k, old in enumerate(names)}
     for old, holder in holders.items():
+        spend()
         t = substitute(t, old, holder)
     for old, holder in holders.items():
         t = substitute(t, holder, names[old])

@@ -30,7 +30,7 @@ from ..scalars import (
 )
 from ..terms import Term, make
 from . import conditions
-from .equations import chain, inside, rewrite
+from .equations import chain, flat, inside, rewrite
 from .polynomial import Monomial, Polynomial, content, expand, monomial_term, positive, to_term
 
 if TYPE_CHECKING:
@@ -145,16 +145,43 @@ def logarithm(norm: Normaliser, t: Term) -> Derivation:
         return norm.then(chain(first, rewrite("log", u, x.args[0])))
     if x is ONE:
         return chain(first, rewrite("log", u, ZERO))
-    if x.op not in ("mul", "power"):
+    product, shared = _factored(norm, x)
+    if product is not x:
+        first = chain(first, inside(u, [(0, rewrite("ring", x, product, *shared))]))
+        u = first.right
+    if product.op not in ("mul", "power"):
         return first
     parts = []
-    for factor in x.args if x.op == "mul" else (x,):
+    for factor in flat(product):
         base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
         parts.append(mul(num(k), unary("log", base)))
     try:
         return norm.then(chain(first, rewrite("log", u, add(*parts))))
     except Refused:
         return first
+
+
+def _factored(norm: Normaliser, x: Term) -> tuple[Term, tuple[Term, ...]]:
+    """A positive sum as a product, and what has to be other than 0 for that.
+
+    It is what its terms share times the rest, or a fraction over what one of them is divided by.
+    Any other number is itself.
+    """
+    if x.op != "add":
+        return x, ()
+    inverses = (a for m in expand(x) for a, _ in m if a.op == "power" and a.args[0].op == "add")
+    below = next((a.args[0] for a in inverses if positive(a)), None)
+    if below is not None:
+        above = norm(mul(below, x)).right
+        return (mul(above, power(below, -1)), (below,)) if positive(above) else (x, ())
+    scale, shared = content(expand(x))
+    if scale < 0 or (scale == 1 and not shared) or not all(positive(a) for a, _ in shared):
+        return x, ()
+    down = monomial_term(tuple((a, -k) for a, k in shared))
+    rest = norm(mul(num(1 / scale), down, x)).right
+    if not positive(rest):
+        return x, ()
+    return mul(monomial_term(shared, scale), rest), tuple(a for a, _ in shared)
 
 
 def hyperbolic(norm: Normaliser, t: Term) -> Derivation:

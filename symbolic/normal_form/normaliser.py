@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..budget import spend
 from ..derivation import Derivation, Reflexive
@@ -92,7 +92,7 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
     known = in_product(norm, t) if norm.assume else None
     if known is not None:
         return known
-    return conditions.reduce_gates(t, factors)
+    return conditions.reduce_gates(norm, t, factors)
 
 
 def _with_square(
@@ -148,9 +148,9 @@ class Normaliser:
 
     ``splits`` says how an axis of a composite length is to be taken apart where nothing else
     decides it, ``assume`` holds equations of arrays read from left to right, ``choices`` opens
-    maxima as choices, ``units`` says in how many parts the angle of a monomial is counted,
-    ``together`` leaves the angle of one position in one part; ``angles`` are then the parts that
-    occurred.
+    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``units`` says in
+    how many parts the angle of a monomial is counted, ``together`` leaves the angle of one position
+    in one part; ``angles`` are then the parts that occurred.
     """
 
     def __init__(
@@ -159,12 +159,14 @@ class Normaliser:
         assume: tuple[Equation, ...] = (),
         *,
         choices: bool = False,
+        turned: bool = False,
         units: dict[Monomial, int] | None = None,
         together: bool = False,
     ) -> None:
         self.splits = splits or {}
         self.assume = assume
         self.choices = choices
+        self.turned = turned
         self.units = dict(units or {})
         self.together = together
         self.angles: set[frozenset[Monomial]] = set()
@@ -230,12 +232,16 @@ class Normaliser:
                 self._patterns.append((equation, places, pattern))
         return self._patterns
 
+    def with_(self, **changes: Any) -> Normaliser:
+        """The same way to a normal form, its angles counted or its equations chosen anew."""
+        kept: dict[str, Any] = {"splits": self.splits, "assume": self.assume,
+                                "choices": self.choices, "turned": self.turned}  # fmt: skip
+        return Normaliser(**(kept | changes))
+
     @cached_property
     def plain(self) -> Normaliser:
         """Normal forms without the equations at hand."""
-        plain = Normaliser(
-            self.splits, choices=self.choices, units=self.units, together=self.together
-        )
+        plain = self.with_(assume=(), units=self.units, together=self.together)
         plain.angles = self.angles
         return plain
 
@@ -258,7 +264,7 @@ _TREATMENTS: dict[str, Callable[[Normaliser, Term], Derivation]] = {
     "iterate": conditions.stack,
     "call": conditions.call,
     "named": lambda self, t: self.at("definition", t),
-    "where": lambda self, t: self.at("where", t),
+    "where": conditions.choice,
     "indicator": conditions.indicator,
     "is in": lambda self, t: inside(t, [(0, self(t.args[0]))]),
     "sum": sums.summation,

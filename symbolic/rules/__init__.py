@@ -14,6 +14,7 @@ from .conditions import (
     comparison,
     connective,
     decide,
+    either,
     equal_swap,
     idempotent,
     implied,
@@ -21,6 +22,7 @@ from .conditions import (
     push,
     turned,
     where,
+    whole,
 )  # fmt: skip
 from .entries import definition, ordered, tabulated, unfold
 from .functions import (
@@ -88,7 +90,9 @@ RULES: dict[str, Callable[..., Result]] = {
     "infinity": infinity,
     "indicator": connective,
     "indicator power": idempotent,
+    "either": either,
     "comparison": comparison,
+    "whole comparison": whole,
     "decide": decide,
     "implied": implied,
     "turned": turned,

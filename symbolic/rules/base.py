@@ -13,13 +13,19 @@ NOTHING: frozenset[Assumption] = frozenset()
 
 
 class Refused(Exception):
-    """The kernel does not accept a step; the text names the rule and what was missing."""
+    """The kernel does not accept a step; the text names the rule and what was missing.
+
+    The terms that it names are written out when it is read: a search meets many refusals.
+    """
+
+    def __str__(self) -> str:
+        return "; ".join([str(self.args[0]), *map(repr, self.args[1:])])
 
 
 def need(condition: object, rule: str, why: str, *terms: Term) -> None:
     """Refuse a step unless its side condition holds."""
     if not condition:
-        raise Refused("; ".join([f"{rule}: {why}", *map(repr, terms)]))
+        raise Refused(f"{rule}: {why}", *terms)
 
 
 def fresh(length: Term, *avoid: Term) -> Term:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..scalars import MINUS_INFINITY, ONE, ZERO, add, always_less, integer, mul, num, unary
+from ..scalars import (
+    MINUS_INFINITY,
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    integer,
+    is_integer,
+    is_truth,
+    mul,
+    num,
+    unary,
+)
 from ..terms import Term, free, make, substitute
 from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
@@ -14,6 +26,7 @@ from .signs import sign
 def where(t: Term) -> Result:
     """where(c, a, b) = [c]·a + (1 − [c])·b for finite a and b."""
     need(t.op == "where" and t.finite, "where", "a branch may be infinite", t)
+    need(not is_truth(t), "where", "its branches are truth values", t)
     c, a, b = t.args
     gate = unary("indicator", c)
     return add(mul(gate, a), mul(gate, num(-1), b), b), NOTHING
@@ -44,11 +57,20 @@ def infinity(t: Term) -> Result:
 
 
 def connective(t: Term) -> Result:
-    """[not c] = 1 − [c];  [a and b] = [a][b];  [a or b] = [a] + [b] − [a][b]."""
+    """[not c] = 1 − [c];  [a and b] = [a][b];  [a or b] = [a] + [b] − [a][b].
+
+    Of truth values, [a = b] = [a][b] + (1 − [a])(1 − [b]), and [where(c, a, b)] as of numbers.
+    """
     need(t.op == "indicator", "indicator", "not an indicator", t)
     c = t.args[0]
-    gates = [unary("indicator", arg) for arg in c.args if c.op in ("not", "and", "or")]
+    if c.op == "where":
+        return make("where", (c.args[0], *(unary("indicator", a) for a in c.args[1:])),
+                    shape=t.shape), NOTHING  # fmt: skip
+    same = c.op == "equal" and all(map(is_truth, c.args))
+    gates = [unary("indicator", arg) for arg in c.args if same or c.op in ("not", "and", "or")]
     need(gates, "indicator", "no connective", t)
+    if same:
+        return add(mul(*gates), mul(*(add(ONE, mul(num(-1), gate)) for gate in gates))), NOTHING
     if c.op == "not":
         return add(ONE, mul(num(-1), gates[0])), NOTHING
     if c.op == "and":
@@ -63,6 +85,17 @@ def idempotent(t: Term) -> Result:
     return t.args[0], NOTHING
 
 
+def either(t: Term, gate: Term) -> Result:
+    """f([c]) = [c]·f(1) + (1 − [c])·f(0) for a finite number f([c])."""
+    need(t.finite and not t.shape and not t.loose, "either", "not a finite number", t)
+    need(gate.op == "indicator" and gate.finite and not gate.shape and not gate.loose,
+         "either", "no condition on finite numbers", gate)  # fmt: skip
+    need(all(substitute(v, gate, ONE) is v for v in free(t)), "either",
+         "a variable has it in its range or shape", t, gate)  # fmt: skip
+    holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
+    return add(mul(gate, holds), mul(add(ONE, mul(num(-1), gate)), fails)), NOTHING
+
+
 def comparison(t: Term, a: Term, b: Term) -> Result:
     """[x = y] = [a = b] and [x <= y] = [a <= b] when x − y = a − b (or b − a for =)."""
     need(t.op == "indicator" and t.args[0].op in ("equal", "less_equal", "less"),
@@ -73,6 +106,21 @@ def comparison(t: Term, a: Term, b: Term) -> Result:
         ok = same_polynomial(add(x, mul(num(-1), y)), add(b, mul(num(-1), a)))
     need(ok, "comparison", "the differences differ", t, a, b)
     return unary("indicator", make(t.args[0].op, (a, b))), NOTHING
+
+
+def whole(t: Term, a: Term, b: Term) -> Result:
+    """[x < y] = [a <= b] when b − a = y − x − 1, [x <= y] = [a < b] when b − a = y − x + 1.
+
+    Of integers x and y.
+    """
+    need(t.op == "indicator" and t.args[0].op in ("less", "less_equal"),
+         "whole comparison", "not a comparison", t)  # fmt: skip
+    x, y = t.args[0].args
+    need(is_integer(x) and is_integer(y), "whole comparison", "not of integers", x, y)
+    other, step = ("less_equal", -1) if t.args[0].op == "less" else ("less", 1)
+    ok = same_polynomial(add(y, mul(num(-1), x), num(step)), add(b, mul(num(-1), a)))
+    need(ok, "whole comparison", "the differences differ by something else than 1", t, a, b)
+    return unary("indicator", make(other, (a, b))), NOTHING
 
 
 def decide(t: Term) -> Result:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from math import prod
 from typing import Any
 
 from sympy import QQ
 from sympy.polys.rings import ring as sympy_ring
 
+from ..budget import spend
 from ..scalars import number_of, power
 from ..terms import Term, make
 
@@ -35,8 +35,8 @@ def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
     if t.op == "power":
         exponent: Any = t.data
         if exponent >= 0:
-            return _polynomial(t.args[0], atoms, gens, one) ** exponent if exponent else one
-        return _inverse(t.args[0], atoms, gens, one) ** -exponent
+            return _power(_polynomial(t.args[0], atoms, gens, one), exponent)
+        return _power(_inverse(t.args[0], atoms, gens, one), -exponent)
     if t.op == "add":
         return _sum([_polynomial(arg, atoms, gens, one) for arg in t.args], one.ring)
     exponents, rest = [0] * len(gens), []  # of atoms; one generator after the other takes long
@@ -46,7 +46,32 @@ def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
             exponents[2 * atoms[base] + (exponent < 0)] += abs(exponent)
         else:
             rest.append(_polynomial(arg, atoms, gens, one))
-    return prod(rest, start=one.ring.from_dict({tuple(exponents): QQ(1)}))
+    found = one.ring.from_dict({tuple(exponents): QQ(1)})
+    for factor in rest:
+        found = _product(found, factor)
+    return found
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Their product, which may be large: it is looked whether the time is over."""
+    total: dict[tuple[int, ...], Any] = {}
+    joined = a.ring.monomial_mul
+    for m, c in a.items():
+        spend()
+        for k, e in b.items():
+            at = joined(m, k)
+            total[at] = total.get(at, 0) + c * e
+    return a.ring.from_dict(total)
+
+
+def _power(base: Any, exponent: int) -> Any:
+    """base to a natural exponent."""
+    if len(base) < 2:
+        return base**exponent if exponent else base.ring.one
+    found = base.ring.one
+    for _ in range(exponent):
+        found = _product(found, base)
+    return found
 
 
 def _sum(parts: list[Any], ring: Any) -> Any:
@@ -97,7 +122,8 @@ def _cleared(polynomial: Any, place: int, divisor: Any) -> Any:
     total = polynomial.ring.zero
     for monomial, coefficient in polynomial.terms():
         rest = (*monomial[:place], 0, *monomial[place + 1 :])
-        total += polynomial.ring({rest: coefficient}) * divisor ** (degree - monomial[place])
+        alone = polynomial.ring.from_dict({rest: coefficient})
+        total += _product(alone, _power(divisor, degree - monomial[place]))
     return total
 
 

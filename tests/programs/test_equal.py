@@ -261,6 +261,8 @@ def test_shards_are_found_by_their_names() -> None:
 class Tables(nn.Module):
     """A linear map by a stored table, which no gradient moves."""
 
+    table: Tensor
+
     def __init__(self, seed: int) -> None:
         super().__init__()
         drawn = torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))

@@ -117,6 +117,7 @@ def unshifted(t: Term) -> Term:
 
 C = make("less_equal", (j, i))
 CAUSE = holds(C)
+AFTER = holds(make("less", (i, k)))
 EXP_A, EXP_B = unary("exp", a), unary("exp", b)
 COS_A, COS_B, SIN_A, SIN_B = (unary(op, x) for op in ("cos", "sin") for x in (a, b))
 GAP = unary("abs", add(i, minus(j)))
@@ -157,6 +158,16 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("infinity", "−∞ times a number is 0", gives(ZERO), mul(q, MINUS_INFINITY), ()),
     ("indicator", "[c or d] = [c] + [d]", then(without_last), holds(make("or", (C, C))), ()),
     ("indicator", "[not c] = [c]", gives(CAUSE), holds(make("not", (C,))), ()),
+    ("indicator", "[c = d] = [c][d]", gives(mul(CAUSE, AFTER)),
+     holds(make("equal", (C, AFTER.args[0]))), ()),
+    ("indicator", "the branches of a choice change places", gives(chosen(C, AFTER, CAUSE)),
+     holds(chosen(C, C, AFTER.args[0])), ()),
+    ("where", "truth values are added", gives(add(CAUSE, ONE)),
+     chosen(C, C, AFTER.args[0]), ()),
+    ("either", "one case alone", gives(mul(CAUSE, add(a, ONE))), add(a, CAUSE), (CAUSE,)),
+    ("either", "any number is 0 or 1", blind, power(a, 2), (a,)),
+    ("whole comparison", "numbers of any kind", blind, under_(a, b), (add(a, ONE), b)),
+    ("whole comparison", "< for <=", blind, under_(i, j), (i, j)),
     ("indicator power", "[c]⁰ = [c]", blind, power(CAUSE, 0), ()),
     ("comparison", "the sides change places", blind, up_to(i, j), (j, i)),
     ("decide", "what the ranges do not settle is false", blind, same(i, j), ()),

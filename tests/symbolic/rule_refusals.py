@@ -50,6 +50,7 @@ MASK = make("entry", (var("M", n, kind="boolean"), i))
 BELOW_MINUS_INFINITY = chosen(C, a, MINUS_INFINITY)
 TWO_N = mul(TWO, n)
 pair = index("w", TWO_N)
+IN_RANGE = index("w", holds(C))
 OUT = add(i, ONE)
 
 NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
@@ -113,6 +114,25 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("infinity", mul(MINUS_INFINITY, MINUS_INFINITY), ()),
     ("infinity", add(a, b), ()),
     ("indicator", holds(C), ()),
+    ("indicator", same(a, b), ()),
+    ("indicator", same(holds(C), holds(C)), ()),
+    ("where", chosen(C, C, MASK), ()),
+    ("either", mul(holds(C), MINUS_INFINITY), (holds(C),)),
+    ("either", mul(a, holds(C)), (a,)),
+    ("either", mul(a, power(holds(C), 2)), (power(holds(C), 2),)),
+    ("either", mul(a, IN_RANGE), (IN_RANGE.args[0],)),
+    ("either", add(a, same(BELOW_MINUS_INFINITY, a)), (same(BELOW_MINUS_INFINITY, a),)),
+    ("whole comparison", under_(a, b), (add(a, ONE), b)),
+    ("whole comparison", under_(i, a), (add(i, ONE), a)),
+    ("whole comparison", under_(i, mul(HALF, j)), (add(i, ONE), mul(HALF, j))),
+    ("whole comparison", under_(i, j), (i, j)),
+    ("whole comparison", under_(i, j), (i, add(j, ONE))),
+    ("whole comparison", under_(i, j), (add(i, TWO), j)),
+    ("whole comparison", up_to(i, j), (i, j)),
+    ("whole comparison", up_to(i, j), (add(i, ONE), j)),
+    ("whole comparison", up_to(i, j), (j, add(i, ONE))),
+    ("whole comparison", same(i, j), (i, j)),
+    ("whole comparison", under_(i, MINUS_INFINITY), (add(i, ONE), MINUS_INFINITY)),
     ("indicator power", power(holds(C), 0), ()),
     ("indicator power", power(a, 2), ()),
     ("comparison", up_to(a, b), (b, a)),

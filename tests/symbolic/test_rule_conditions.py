@@ -75,6 +75,7 @@ TAKES: dict[str, tuple[str, ...]] = {
     "push": ("add", "mul", "exp", "maximum", "power"), "infinity": ("add", "mul"),
     "indicator": ("indicator",), "indicator power": ("power",), "comparison": ("indicator",),
     "decide": ("indicator",), "implied": ("mul",), "turned": ("indicator",),
+    "whole comparison": ("indicator",),
     "equals for equals": ("mul",), "distribute": ("sum",), "factor": ("sum",),
     "constant": ("sum",), "exchange": ("sum",), "reindex": ("sum",), "reflect": ("sum",),
     "delta": ("sum",), "radix": ("sum",), "cut": ("sum",), "unroll": ("sum",),
@@ -247,7 +248,7 @@ def test_other_rules_assume_nothing() -> None:
 
 
 def test_every_rule_that_is_stated_for_some_operations_says_which() -> None:
-    assert set(RULES) - TAKES.keys() == {"entry", "tabulate", "ring", "integer"}
+    assert set(RULES) - TAKES.keys() == {"either", "entry", "tabulate", "ring", "integer"}
     assert TAKES.keys() < set(RULES)
 
 

@@ -52,6 +52,7 @@ for _name, _rule in {
     "trunc": lambda x: opaque("trunc", x),
     "relu": lambda x: xp.maximum(x, 0),
     "sigmoid": sigmoid,
+    "log_sigmoid": lambda x: -xp.log(1 + xp.exp(-x)),
     "silu": lambda x: x * sigmoid(x),
     "erf": lambda x: opaque("erf", x),
     "softplus": lambda x: opaque("softplus", x),

@@ -175,7 +175,7 @@ def constant(value: Any) -> Array:
         return as_array(float("-inf"))
     if not isinstance(value, int | float | Fraction):
         raise Unread(f"a constant of type {type(value).__name__}")
-    if not _is_plain(value):
+    if not is_plain(value):
         return as_array(_named(float(value)))
     return as_array(value)
 
@@ -183,11 +183,11 @@ def constant(value: Any) -> Array:
 def bound(value: Any) -> Array:
     """A number that others are compared with: numeric, and a low one is itself."""
     if isinstance(value, int | float) and float("-inf") < value <= LOW:
-        return as_array(value) if _is_plain(value) else as_array(_any_number(float(value)))
+        return as_array(value) if is_plain(value) else as_array(_any_number(float(value)))
     return numeric(value)
 
 
-def _is_plain(value: float | Fraction) -> bool:
+def is_plain(value: float | Fraction) -> bool:
     """Whether a number is kept: a whole one, or a fraction that a person would write."""
     exact = Fraction(value)
     return exact.denominator == 1 or (exact.denominator <= 64 and abs(exact.numerator) <= 4096)
