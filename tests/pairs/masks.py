@@ -129,7 +129,7 @@ def apart_causal(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Te
 
 pair(
     "packed", "NVIDIA-NeMo/Megatron-Bridge#1776", "documents packed are documents apart",
-    packed, apart, PACKED, same=True, open="[n <= j] = [n <= i] in a part of a sum",
+    packed, apart, PACKED, same=True,
 )  # fmt: skip
 pair(
     "packed-positions", "huggingface/transformers#47342",

@@ -260,7 +260,7 @@ def rotated_query(q: Tensor, k: Tensor) -> Tensor:
 
 pair(
     "hadamard", "ROCm/ATOM#1507", "a Hadamard rotation of queries and keys leaves the scores",
-    indexer, rotated_indexer, INDEXER, same=True, open="a literal matrix",
+    indexer, rotated_indexer, INDEXER, same=True,
 )  # fmt: skip
 pair(
     "hadamard-query", "ROCm/ATOM#1507", "the rotation is applied to the query alone",
