@@ -161,8 +161,11 @@ def _told(
         if place and is_specification(target):
             found.append(Told(target, target))
             continue
-        own = [word for word in settings if not OF_ONE.match(word)]
-        own += [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
+        alone = [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
+        named = {word.partition("=")[0] for word in alone}
+        own = [word for word in settings
+               if not OF_ONE.match(word) and word.partition("=")[0] not in named]  # fmt: skip
+        own += alone
         line = calls[min(place, len(calls) - 1)] if calls else ""
         found.append(_loaded(target, line, own))
     return found[0], found[1]

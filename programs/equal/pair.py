@@ -15,10 +15,11 @@ from attnproof.theorems.laws import Formula
 
 from ..adapting import resolved
 from ..building import code_of
-from ..code import Code, DoesNotFit, Options
+from ..code import Code, DoesNotFit, NoSetting, Options
 from ..finding import Finding
 from ..grammar import parse
 from ..names import parameters
+from ..no_adapter import NoAdapter
 from ..program import Program
 from ..prove.exporting import modules_in
 from ..roles import said
@@ -187,6 +188,14 @@ def _read(told: Told) -> _Read:
     settings: dict[str, Any] = {"settings": dict(told.settings)} if told.settings else {}
     try:
         subject = adapted_as(thing, call, name=told.name, **settings)
+    except NoSetting as error:
+        raise SignatureError(str(error)) from None
+    except NoAdapter:
+        if not call:
+            raise SignatureError(
+                f"how {told.name} is called is not seen from its names; write it in axis letters, "
+                "as --call 'q: B H r D, k: B H n D, v: B H n D -> B H r D'"
+            ) from None
     except Exception:  # it may be of no kind that is known, and be called all the same
         if not call:
             raise

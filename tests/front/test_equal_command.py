@@ -31,6 +31,10 @@ def wrong(q, k, v):
     return torch.softmax(scores, -1) @ v
 
 
+def many(a1, a2, a3, a4, a5):
+    return a1 @ a2 + a3
+
+
 def loud(x):
     raise RuntimeError("no such kernel")
 '''
@@ -82,6 +86,7 @@ def test_a_specification_is_taken_and_strict_wants_a_proof(code: Path, capsys: O
     ("asked", "told"),
     [
         (["::once", "::none"], "there is no 'none'"),
+        (["::many", "::once"], "how"),
         (["::once", "::loud"], "no such kernel"),
         (["::once", "attention:casual"], "nearest: causal"),
         (["::once", "::again", "--call", "q B"], "wanted"),
