@@ -7,7 +7,8 @@ takes what the other program takes, by its roles: queries, keys and values, or t
 name           is
 =============  ===================================================================================
 ``attention``  softmax attention, of queries, keys and values, or a layer of tokens
-``rope``       rotary encoding by tables of cosines and sines, or of positions
+``rope``       rotary encoding by tables of cosines and sines, of positions, or of 0, 1, ..; it is
+               what ``check --declare`` takes: base, layout, width and scaling
 ``linear``     causal linear attention; ``step`` as a recurrence
 ``delta``      the delta rule; with a decay it is gated
 ``mla``        attention over latent vectors
@@ -27,12 +28,15 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
-from ..declared import fields_of
+from ..declared import DeclaredRotary, fields_of
+from ..declared import parse as parse_declared
 from ..grammar import parse
+from ..identify.scalings import attention_factor
+from ..measure.rotary_reading import ladders_of
 from ..roles import role
 from ..signature import Argument, Signature, SignatureError
 from .expressions import Expression, expressions
-from .sides import Told
+from .sides import Told, letters_in
 
 __all__ = [
     "SPECIFIED", "Specified", "WrongSpecification", "is_specification", "specified", "weights_of",
@@ -59,7 +63,6 @@ class Specified:
     sink: bool = False
     alibi: bool = False
     rope: str = ""
-    layout: str = "half"
     base: float = 10000.0
     width: int | None = None
     qk_norm: bool = False
@@ -93,20 +96,23 @@ def specified(
     where the other program does not take what it needs.
     """
     name, _, rest = text.partition(":")
+    one: Any
     try:
-        one: Specified = fields_of(Specified, name, rest, text)
+        one = parse_declared(text) if name == "rope" else fields_of(Specified, name, rest, text)
     except ValueError as error:
         raise WrongSpecification(str(error)) from None
-    if one.rope not in ("", *LAYOUTS) or one.layout not in LAYOUTS:
+    if name != "rope" and one.rope not in ("", *LAYOUTS):
         raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
     roles: dict[str, Argument] = {}
     for array in signature.arrays:
         roles.setdefault(_role(array), array)
-    made = {"attention": _attention, "rope": _rope, "linear": _linear, "delta": _delta, "mla": _mla}
+    made: dict[str, Callable[..., tuple[Any, str]]] = {
+        "attention": _attention, "rope": _rope, "linear": _linear, "delta": _delta, "mla": _mla,
+    }  # fmt: skip
     call, line = made[name](one, roles, signature, module)
     call.__name__ = call.__qualname__ = name
     names = [array.name for array in parse(line).arrays]
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names]
     )
     layer = module is not None and name == "attention" and "query" not in roles
@@ -139,37 +145,42 @@ def _result(signature: Signature, k: int = 0) -> str:
     return _axes(back[k])
 
 
-def _rope(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
+def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) -> Made:
     del module
     vectors = [array for array in signature.arrays if role(array) in ("query", "key", "tokens")]
     if not vectors:
         raise SignatureError(f"rope takes vectors, such as q: B H n D; got {signature}")
     tables = "cos" in roles and "sin" in roles
-    if not tables:
-        _wanted(roles, ["positions"], "rope without tables")
-    layout = one.rope or one.layout
+    if not tables and one.base is None and one.frequencies is None:
+        raise WrongSpecification("wanted rope:base=.. for a program that is given no tables of "
+                                 f"cosines and sines; got {signature}")  # fmt: skip
+    longer = one.length or (attention_factor(one.factor) if one.scaling == "yarn" else 1.0)
 
     def rope(**given: Tensor) -> Any:
         some = [given[x.name] for x in vectors]
-        cos, sin = (given["cos"], given["sin"]) if tables else _angles(
-            given["positions"], one, some[0].shape[-1]
-        )  # fmt: skip
-        return tuple(references.rotated(x, _wide(cos, x), _wide(sin, x), layout=layout,
-                                        width=one.width) for x in some)  # fmt: skip
+        if tables:
+            cos, sin = given["cos"], given["sin"]
+        else:
+            width = one.width or some[0].shape[-1]
+            at = given.get("positions", torch.arange(some[0].shape[-2]))
+            omega = next(iter(ladders_of(one, int(width), 0).values()))
+            cos, sin = (longer * x for x in _tables(at, omega))
+        return tuple(references.rotated(x, _wide(cos, x), _wide(sin, x),
+                                        layout=one.layout or "half", width=one.width)
+                     for x in some)  # fmt: skip
 
-    if not tables:
-        tables_line = f"positions: {_axes(roles['positions'])} positions"
-    else:
-        cos, sin = roles["cos"], roles["sin"]
-        tables_line = f"cos: {_axes(cos)} cos, sin: {_axes(sin)} sin"
-    given = ", ".join(f"{x.name}: {' '.join(_in_order(x))} {role(x)}" for x in vectors)
+    given = [f"{x.name}: {' '.join(_in_order(x))} {role(x)}" for x in vectors]
+    if tables:
+        given += [f"{name}: {_axes(roles[name])} {name}" for name in ("cos", "sin")]
+    elif "positions" in roles:
+        given.append(f"positions: {_axes(roles['positions'])} positions")
     back = ", ".join(x.name for x in vectors)
-    return rope, f"{given}, {tables_line} -> {back}"
+    return rope, f"{', '.join(given)} -> {back}"
 
 
 def _in_order(x: Argument) -> list[str]:
     """The letters with the tokens last but one, as references have them."""
-    letters = [c for axis in x.axes or () for c in axis.letters]
+    letters = list(letters_in(x.axes or ()))
     order = [c for c in letters if c == "B"] + [c for c in letters if c in "HG"]
     return order + [c for c in letters if c not in order]
 
@@ -181,7 +192,12 @@ def _wide(table: Tensor, x: Tensor) -> Tensor:
 
 def _angles(positions: Tensor, one: Specified, width: int) -> tuple[Tensor, Tensor]:
     found = references.frequencies(one.width or width, one.base)
-    angles = positions[..., None] * torch.tensor(found, dtype=torch.float32)
+    return _tables(positions, torch.tensor(found, dtype=torch.float64))
+
+
+def _tables(positions: Tensor, omega: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of positions times frequencies, in float32 as code computes them."""
+    angles = positions[..., None] * omega.float()
     return angles.cos(), angles.sin()
 
 

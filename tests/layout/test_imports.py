@@ -41,7 +41,7 @@ APART = {
     **{one: {"equal", *METHODS} - {one} for one in METHODS},
     "identify": {"equal", *METHODS},
     "": {"equal", *METHODS, "identify"},
-    "equal": {"identify"},  # it asks all methods
+    "equal": set(),  # it asks all methods
 }
 
 

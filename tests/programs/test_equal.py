@@ -289,3 +289,27 @@ def test_maps_of_two_weights_are_two_functions() -> None:
     line = "x: B n 4, a: 4 4, b: 4 4 -> B n 4"
     assert equal(twice, twice, line).verdict == "proved"
     assert equal(twice, turned, line).verdict == "counterexample"
+
+
+def turned_at(x: Tensor, positions: Tensor) -> Tensor:
+    """Llama 3.1's rotation, with its frequencies by parts."""
+    omega = 500000.0 ** -(torch.arange(0, 8, 2, dtype=torch.float64) / 8)
+    turns = 8192 * omega / (2 * torch.pi)
+    kept = ((turns - 1) / 3).clamp(0, 1)
+    omega = (omega * (kept + (1 - kept) / 8)).float()
+    angles = positions[:, None, :, None] * omega
+    first, second = x.chunk(2, -1)
+    c, s = angles.cos(), angles.sin()
+    return torch.cat((first * c - second * s, second * c + first * s), -1)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("rope:base=500000,layout=half,scaling=llama3,factor=8,original=8192", True),
+     ("rope:base=500000,layout=half", False), ("rope:base=10000,scaling=linear,factor=8", False)],
+)  # fmt: skip
+def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> None:
+    line = "x: B H n 8, positions: B n positions -> x"
+    found = compare(Told(turned_at, "turned_at", line), Told(text, text), seconds=4.0)
+    assert (found.verdict in ("proved", "exact", "measured")) == same
+    assert same or found.verdict == "counterexample"
