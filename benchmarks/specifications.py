@@ -42,8 +42,7 @@ LAYERS = {
     "mixtral.MixtralAttention": HALF, "roberta.RobertaSelfAttention": PLAIN,
     "distilbert.DistilBertSelfAttention": PLAIN, "seed_oss.SeedOssAttention": HALF,
     "csm.CsmAttention": HALF, "arcee.ArceeAttention": HALF, "dinov2.Dinov2Attention": PLAIN,
-    "electra.ElectraSelfAttention": PLAIN, "nemotron.NemotronAttention": HALF,
-    "helium.HeliumAttention": "attention:heads=4,rope=interleaved",
+    "electra.ElectraSelfAttention": PLAIN, "nemotron.NemotronAttention": f"{HALF},width=4",
 }  # fmt: skip
 ROTARY = ("rope:layout=half", "rope:layout=interleaved")
 NAME = "apply_rotary_pos_emb"
