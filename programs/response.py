@@ -163,8 +163,9 @@ def allowance(
     True
     """
     recorder = Recorder()
+    given = [one.clone() for one in inputs]  # which the code may write into
     with recorder:
-        output = call(*inputs)
+        output = call(*given)
     unit = max(recorder.unit, floor, *(unit_of(i.dtype) for i in inputs))
     sums = min(unit, unit_of(torch.float32))
     roundings, terms = recorder.roundings, recorder.terms
@@ -176,7 +177,7 @@ def allowance(
     factor = 2 * (roundings + terms * sums / unit)
     finite = output.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     size = float(finite.abs().max()) if output.numel() else 0.0
-    again = gap(call(*inputs), output)
+    again = gap(call(*(one.clone() for one in inputs)), output)
     if again > factor * unit * size and not output.isnan().any():
         raise Unsteady(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
     response = 0.0

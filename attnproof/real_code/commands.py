@@ -16,7 +16,7 @@ from .targets import Kept, in_turn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SETTING = re.compile(r"[A-Za-z_]\w*=")
+SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 
 Targets = Annotated[
     list[str],

@@ -289,7 +289,8 @@ def _calls(subject: Any, lab: Lab) -> Calls:
         check = checks.get(name)
 
         def made(*given: Any) -> Any:
-            whole = [x.contiguous() if isinstance(x, Tensor) else x for x in given]
+            # copies, which the code may write into
+            whole = [x.contiguous().clone() if isinstance(x, Tensor) else x for x in given]
             found = code(*whole)
             return found if check is None else check(lab, found, *given)
 

@@ -93,10 +93,10 @@ class Roundings:
         return replace(self, known={}, lengths={}, fastest=fastest or self.fastest)
 
     def _given(self, x: Any) -> Any:
-        """An input as the code takes it."""
+        """An input as the code takes it: a copy, which it may write into."""
         if isinstance(x, Rounded):
-            return x.value.to(self.draw.dtype).to(self.draw.device).contiguous()
-        return x.to(self.draw.device).contiguous() if isinstance(x, Tensor) else x
+            return x.value.to(self.draw.device, self.draw.dtype, copy=True).contiguous()
+        return x.to(self.draw.device, copy=True).contiguous() if isinstance(x, Tensor) else x
 
     def _off(self, x: Rounded, given: Tensor) -> Tensor:
         """How far an input may be from what it stands for, once it is cast."""

@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from attnproof.cli import main
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.asserting import settings_of
+from attnproof.real_code.commands import _settings
 from attnproof.real_code.records import CodesRecord
 from attnproof.testing import check_equivariant
+from attnproof.usage import UsageError
 
 CODE = '''
 import torch
@@ -102,3 +104,12 @@ def test_settings_are_literals_or_texts_and_travel_to_another_process() -> None:
     assert settings_of(words) == found
     asked = Asked(target="m.py::M", settings=words)
     assert Asked.read(asked.text()) == asked
+
+
+def test_parts_of_a_config_stand_in_a_row() -> None:
+    words = ["mixer.py::Mixer", "config.heads=2", "config.width=8"]
+    targets, settings = _settings(words, ["depth=1"])
+    assert targets == ["mixer.py::Mixer"]
+    assert settings == ("depth=1", "config.heads=2", "config.width=8")
+    with pytest.raises(UsageError, match="wanted a target"):
+        _settings(["config.heads=2"], ["depth=1"])

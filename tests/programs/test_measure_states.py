@@ -13,10 +13,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof.numeric.devices import one_thread
 from attnproof.programs.calling import calm, evaluating, fresh
 from attnproof.programs.draw import Draw
+from attnproof.programs.exact import exact
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.calls import ways_of
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.theorems.laws import LAWS
 
@@ -328,3 +330,23 @@ def test_a_call_is_given_back_its_random_state_and_its_training() -> None:
         calm(ways_of(subject)[0].call, torch.zeros(1, 2, 16))
     assert torch.equal(before, torch.random.get_rng_state())
     assert all(part.training for part in subject.module.modules())
+
+
+def test_code_that_writes_into_its_inputs_breaks_that_law_alone() -> None:
+    def layer(x: Tensor, mask: Tensor) -> Tensor:
+        x *= 2.0
+        scores = (x @ x.transpose(1, 2)).masked_fill(~mask[:, None], -torch.inf)
+        return torch.softmax(scores, -1) @ x
+
+    def leaking(x: Tensor, mask: Tensor) -> Tensor:
+        return layer(x, mask) + x.mean(1, keepdim=True)
+
+    def found(code: object, law: str) -> set[str]:
+        subject = adapted_as(code, "x: B n E, mask: B n keep -> B n E", kind="attention")
+        both = (*examine(subject, laws=[law]), *exact(subject, [law]))
+        return {one.verdict for one in both} - {"not asked"}
+
+    assert found(layer, "inputs-stay") == {"broken"}
+    assert found(layer, "hidden-keys-do-nothing") == {"holds"}
+    assert found(layer, "padding-does-nothing") == {"holds"}
+    assert "broken" in found(leaking, "hidden-keys-do-nothing")
