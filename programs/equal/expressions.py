@@ -82,10 +82,12 @@ def _read(told: str) -> Expression:
     names: dict[str, str] = {}
 
     def placed(match: re.Match[str]) -> str:
+        if match[0] in ("T", "mT") and told[match.start() - 1 : match.start()] == ".":
+            return match[0]  # of what stands before it
         name, tail = match[0], ""
         while (ending := name.rpartition("."))[2] in ("T", "mT"):
             name, tail = ending[0], f".{ending[2]}{tail}"
-        if name in ("cat", "dim") or (name in ("T", "mT") and told[match.start() - 1] == "."):
+        if name in ("cat", "dim"):
             return match[0]
         return names.setdefault(name, f"_{len(names)}") + tail
 

@@ -105,7 +105,8 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
 def _compared(subject: Pair) -> tuple[Call, ...]:
     """Each result of both programs, of the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
-    return tuple(Call(name, code, subject.inputs, subject.letters, _modules(subject), free=free,
+    each = tuple(subject.module.children()) if subject.module is not None else ()
+    return tuple(Call(name, code, subject.inputs, subject.letters, each, free=free,
                       sources=subject.sources) for name, code in subject.calls.items())  # fmt: skip
 
 
