@@ -113,6 +113,20 @@ def _tables(found: list[dict[str, Any]]) -> list[Table]:
     return [table for table in (layers, rotary) if table.row_count]
 
 
+def _told(found: list[dict[str, Any]]) -> str:
+    """How many of what there is were compared, and what a counterexample means here."""
+    rotary = [one for one in found if "models" in one]
+    every = sum(1 for _ in rotary_functions())
+    models = sum(one["models"] for one in rotary if one["verdict"] == "proved")
+    return (
+        f"{len(found) - len(rotary)} of {len(LAYERS)} layers and {len(rotary)} of {every} rotary "
+        f"functions of different text were compared; the proved ones stand in {models} models. "
+        "A counterexample says that code is not what it was compared with, and not that it is "
+        "wrong: some code rotates neighbours by the first half of a table of halves, for which "
+        "there is no specification.\n"
+    )
+
+
 def main() -> None:
     """Compare what is asked for, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.specifications")
@@ -143,7 +157,8 @@ def main() -> None:
     if asked.page is not None:
         words = " ".join(["python -m benchmarks.specifications", *asked.names])
         title = f"What attention code of transformers {version('transformers')} is"
-        asked.page.write_text(page(title, words, _tables(found)), encoding="utf-8")
+        text = f"{page(title, words, _tables(found))}\n{_told(found)}"
+        asked.page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
