@@ -18,7 +18,6 @@ from ..draw import Draw
 from ..finding import Seen
 from ..identify.calls import set_dropout
 from ..response import gap
-from ..signature import SignatureError
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import ALL, Outcome, broken, compared, held, not_asked, probe, undecided
 from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
@@ -130,8 +129,6 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                         continue
                 try:
                     again = calm(way.of(actor), *target)
-                except SignatureError:  # it is we who cannot call it so any more
-                    continue
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
                     text = " ".join(str(error).split())[:160]
                     return broken(
