@@ -8,14 +8,15 @@ programs may be apart by the sum of what both are allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from ..arranging import arranged
 from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
@@ -114,20 +115,6 @@ def apart(here: Tensor, there: Tensor) -> Tensor:
     return off.masked_fill((here == there) | (here.isnan() & there.isnan()), 0.0)
 
 
-@contextmanager
-def in_format(both: Two, dtype: torch.dtype) -> Iterator[None]:
-    """The modules of both programs in a format; then as they were."""
-    kept = [(module, next((p.dtype for p in module.parameters() if p.is_floating_point()), None))
-            for module in both.modules]  # fmt: skip
-    try:
-        for module, _ in kept:
-            module.to(dtype)
-        yield
-    finally:
-        for module, before in kept:
-            module.to(before or torch.float32)
-
-
 def lengths_tried(both: Two) -> list[dict[str, int]]:
     """Lengths at which both are run: as they stand, small, equal, and long; short ones first."""
     base = dict(both.lengths)
@@ -165,7 +152,7 @@ def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> 
     found = Looked()
     for dtype in formats:
         name = str(dtype).removeprefix("torch.")
-        with in_format(both, dtype):
+        with arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype):
             before = found.tried
             for at in lengths_tried(both):
                 for k, scale in ((0, 1.0), (1, 8.0)):

@@ -11,6 +11,8 @@ from torch.nn import functional
 
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.expressions import expressions, joined
+from attnproof.programs.equal.measure import look
+from attnproof.programs.equal.pair import two
 from attnproof.programs.equal.sides import Told
 from attnproof.programs.equal.specification import WrongSpecification
 from attnproof.programs.signature import SignatureError
@@ -313,3 +315,15 @@ def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> Non
     found = compare(Told(turned_at, "turned_at", line), Told(text, text), seconds=4.0)
     assert (found.verdict in ("proved", "exact", "measured")) == same
     assert same or found.verdict == "counterexample"
+
+
+def test_tables_of_another_format_than_the_weights_are_left_as_they_were() -> None:
+    one = Tables(1)
+    one.register_buffer("fine", torch.tensor([1 / 3], dtype=torch.float64))
+    one.weight = nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+    both = two(Told(one, "one", TOKENS), Told(one, "other", TOKENS))
+    before = {name: x.clone() for module in both.modules for name, x in module.state_dict().items()}
+    look(both)
+    after = {name: x for module in both.modules for name, x in module.state_dict().items()}
+    assert all(x.dtype == after[name].dtype for name, x in before.items())
+    assert all(torch.equal(x, after[name]) for name, x in before.items())
