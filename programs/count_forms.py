@@ -477,7 +477,7 @@ def _added(code: Code) -> Iterator[str]:
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):
-            choices.append([f"{one.name}: B n keep"])
+            choices.append([f"{one.name}: B n {kind}" for kind in ("keep", "hide")])
         elif one.role in OF_TABLES:
             choices.append([f"{one.name} = {OF_TABLES[one.role]}"])
         elif one.role in PLAIN:

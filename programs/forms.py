@@ -27,6 +27,7 @@ from .rotary import START, Turning, as_rotary, ended, for_keys, of_length, sized
 from .subjects import Rotary
 from .tables import (
     APPLIES,
+    Origin,
     makes_tables,
     named,
     origins,
@@ -46,7 +47,7 @@ WIDTHS = (" D", " D/2")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<x>": VECTORS,
     "<cos>": tuple(row + width for width, row in product(WIDTHS, ROWS)),
-    "<rows>": ("m D", "m D/2", "1 1 m D", "1 1 m D/2"),
+    "<rows>": tuple(row + width for row, width in product(("m", "1 1 m", "1 m 1"), WIDTHS)),
     "<at>": PLACED,
     "<some>": PLACED[:3],
     "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
@@ -70,6 +71,8 @@ class Form:
     needs: tuple[str, ...]
     text: str
 
+
+_Pair = tuple[Form, str, Origin | None]  # a line, and what makes its tables
 
 FORMS = (
     Form(("cos", "sin", "positions"), "{cos}: <rows> cos, {sin}: <rows> sin, "
@@ -128,8 +131,8 @@ def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tup
             continue  # its name says that it is given numbers of length 1, and no angles
         if not {*wanted, *(set(HELD) & set(by))} <= set(form.needs):
             continue
-        if not form.needs and set(WHERE) & set(by):
-            continue  # it can be told where tokens stand
+        if not form.needs and {*WHERE} & {*by} - {"offset"}:
+            continue  # it is told where tokens stand; an offset may want more beside it
         if form.needs == ("offset",) and "positions" in by:
             continue
         first = hinted.upper().replace("T", "n")
@@ -275,6 +278,19 @@ def _fits(
         for form, line in lines(code, hinted, tables=tables)
         if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
     ]
+    told = [one for one in tried if one[0].needs]  # where tokens stand, which an offset may not do
+    for some in filter(None, (told, [one for one in tried if not one[0].needs])):
+        if found := _ordered_fits(code, known, some, clause, failed):
+            return found
+    return []
+
+
+def _ordered_fits(
+    code: Code, known: tuple[Parameter, ...], tried: list[tuple[Form, str]], clause: str,
+    failed: dict[str, str],
+) -> list[Fit[Turning]]:  # fmt: skip
+    """Those of some lines that fit, in the order of axes that the source says, if it does."""
+    hinted = order_in(code.text)
     said = [(form, line) for form, line in tried if _order(line) == hinted]
     doubted = 0 < len(said) < len(tried) and not order_in(code.text, written=False)
     first: list[Fit[Turning]] = []  # what a docstring says may be of other code
@@ -293,16 +309,27 @@ def _group_fits(
     """Those of some lines that fit, with the tables of other code first."""
     made = [*sources(code)] if any(one.role in HELD for one in known) else []
     for given in (made, [None]):
-        told = (
-            f"{line}{clause}" if origin is None
-            else f"{line}; {origin.told(form.needs, known)}{clause}"
-            for (form, line), origin in product(tried, given)
+        pairs = [
+            (form, line, origin) for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
-        )  # fmt: skip
-        found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
-        if found:
-            return found
+        ]  # fmt: skip
+        for group in _as_made_first(pairs):
+            told = (
+                f"{line}{clause}" if origin is None
+                else f"{line}; {origin.told(form.needs, known)}{clause}"
+                for form, line, origin in group
+            )  # fmt: skip
+            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            if found:
+                return found
     return []
+
+
+def _as_made_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
+    """Lines that hand tables on in the axes in which they come back; then the others."""
+    alike = [origin is not None and origin.as_made(line) for _, line, origin in pairs]
+    for first in (True, False):
+        yield [one for one, same in zip(pairs, alike, strict=True) if same == first]
 
 
 def _order(line: str) -> str:
@@ -325,14 +352,18 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
         ]  # fmt: skip
         hinted = order_in(applied.text)
         tried = [one for one in tried if _order(one[1]) == hinted] or tried
-        told = (
-            f"{origin.first(form.needs, known)}; then {name}({line})"
-            for (form, line), origin in product(tried, made)
+        pairs: list[_Pair] = [
+            (form, line, origin) for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
-        )
-        found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
-        if found:
-            return found
+        ]  # fmt: skip
+        for group in _as_made_first(pairs):
+            told = (
+                f"{origin.first(form.needs, known)}; then {name}({line})"
+                for form, line, origin in group if origin is not None
+            )  # fmt: skip
+            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            if found:
+                return found
     return []
 
 
@@ -373,7 +404,8 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     way = way_of(code, parse(line), guessed=True)
     subject = as_rotary(way)
     generator = torch.Generator().manual_seed(0)
-    heads = 3 if subject.width not in (3, 6) else 7  # of no other length, nor that of a table
+    # more than tokens, so that what is turned along another axis shows, and no other length
+    heads = 7 if subject.width not in (7, 14) else 11
     way.require_meaning(B=6, H=heads, n=5, G=9)
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
     at = torch.arange(5) + 2 * torch.arange(6)[:, None]

@@ -53,6 +53,7 @@ START = "p"  # the letter of the position of the first token
 KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # of scores that depend on more than offsets
 TOKENS = Axis(((Fraction(1), ("n",)),))
+MORE = 3  # rows that no token has
 ROWS = 9  # no length of any other axis, coordinates included
 
 
@@ -74,6 +75,30 @@ def in_a_row(signature: Signature) -> Signature:
     return replace(signature, arguments=given, results=back)
 
 
+def _by_token(signature: Signature) -> Signature:
+    """The call with a row for each token in tables of m rows, where nothing says which it takes.
+
+    Code that is given no positions takes the first rows, or the last: of as many as tokens, all.
+
+    >>> from .grammar import parse
+    >>> str(_by_token(parse("q: B H n D, cos: 1 1 m D, sin: 1 1 m D -> q")))
+    'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
+    """
+    given = signature.arrays
+    if any(role(one) in PLACES for one in given) or any(
+        START in one.lengths for one in signature.arguments
+    ):
+        return signature
+
+    def rows(one: Argument) -> Argument:
+        if role(one) not in TABLES or "n" in one.letters:
+            return replace(one, parts=tuple(map(rows, one.parts)))
+        axes = tuple(TOKENS if str(axis) == "m" else axis for axis in one.axes or ())
+        return replace(one, axes=axes)
+
+    return replace(signature, arguments=tuple(map(rows, signature.arguments)))
+
+
 def _here(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
     """Those of some letters that stand in the axes."""
     known = labels(axes)
@@ -92,17 +117,18 @@ class Turning:
     most: int = 1 << 20
     any_width: bool = False
     guessed: bool = False
+    cuts: bool = False  # what is given tables takes the first rows of longer ones
     frame: int = 0  # the length of every call, where it matters, or keys are called otherwise
 
     @cached_property
     def signature(self) -> Signature:
         """The call of what rotates, which is given what the code returns where that is a table."""
         if self.line.then is None:
-            return in_a_row(self.line) if "r" in self.line.letters else self.line
+            return _by_token(in_a_row(self.line) if "r" in self.line.letters else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
         applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call
-        return replace(applied, source=Source(back, self.code.name, made))
+        return replace(_by_token(applied), source=Source(back, self.code.name, made))
 
     @property
     def rotates(self) -> Code:
@@ -247,6 +273,28 @@ class Turning:
         require_meaning(runs(self.rotates, self.signature), arrays, self.signature, lengths, APART,
                         used=True)  # fmt: skip
 
+    def takes_longer(self) -> bool:
+        """Whether what rotates takes the first rows of a table of more rows than it has tokens."""
+        signature, known = self.signature, {"D": self.width, "n": SIZES["r"]}
+        lengths = lengths_of(signature, **known)
+        longer = {**lengths, "n": known["n"] + MORE}
+        held = {one.name for one in self.places if role(one) in TABLES and "n" in one.letters}
+        if not held:
+            return True  # positions choose the rows
+        generator = torch.Generator().manual_seed(5)
+        run, few, many = runs(self.rotates, signature), {}, {}
+        for one in signature.arrays:
+            x = torch.randn(one.shape(longer), generator=generator)
+            axis = [str(a) for a in one.axes or ()].index("n") if "n" in one.letters else 0
+            short = x.narrow(axis, 0, known["n"]) if "n" in one.letters else x
+            few[one.name], many[one.name] = short, x if one.name in held else short
+        try:
+            first, second = (run(arrays, lengths) for arrays in (few, many))
+        except Exception:  # noqa: BLE001 (the code may raise anything)
+            return False
+        return all(x.shape == second[name].shape and torch.equal(x, second[name])
+                   for name, x in first.items() if isinstance(x, Tensor))  # fmt: skip
+
     def made(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
@@ -322,7 +370,9 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Turnin
     failed = ""
     found: list[Turning] = []
     made = Turning(code.again(), signature, "", None, width, guessed=guessed)
-    for told, table in tables(made.code, made.signature, width, then=signature.then is not None):
+    made = replace(made, cuts=made.signature.source is not None and made.takes_longer())
+    for told, table in tables(made.code, made.signature, width, then=signature.then is not None,
+                              cuts=made.cuts):  # fmt: skip
         one = replace(made, told=told, table=table)
         xs, at = _probe(one, code.options.heads or heads_beside(width))
         try:
@@ -450,7 +500,9 @@ def as_rotary(way: Turning) -> Rotary:
     def fresh(code: Code) -> Made | None:
         source = way.signature.source
         own = way.line.then is not None
-        return way.table if source is None else made_by(code, source, way.width, then=own)
+        if source is None:
+            return way.table
+        return made_by(code, source, way.width, then=own, cuts=way.cuts)
 
     def cosines(positions: Tensor) -> tuple[Tensor, Tensor]:
         assert way.table is not None

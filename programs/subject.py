@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from . import attention_forms, forms
-from .adapting import WORDS, adapt, require_settings, resolved
+from .adapting import PARTS, WORDS, adapt, require_settings, resolved
 from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, Options
@@ -137,12 +137,24 @@ def kind_of(signature: Signature, name: str = "") -> str:
     back = [one for one in signature.results if one.axes is not None]
     if not features or (back and "B" not in back[0].letters and "B" in features[0].letters):
         return "additive"
+    if _padded_table(signature, name):
+        return "additive"
     asked = (*MASKS, "mask", "padding", *TABLES)
     if signature.step is not None or any(role(one) in asked for one in signature.arrays):
         return "attention"
     if re.search(WORDS["attention"], name, re.IGNORECASE):
         return "attention"
     return "additive" if re.search(WORDS["additive"], name, re.IGNORECASE) else "layer"
+
+
+def _padded_table(signature: Signature, name: str) -> bool:
+    """Whether it is named after a table of positions, and takes padding beside its tokens."""
+    padding = ("keep", "hide", "mask", "padding")
+    others = [role(one) for one in signature.arrays if role(one) not in TURNED]
+    named = re.search(WORDS["additive"], name, re.IGNORECASE)
+    return bool(named and others) and signature.step is None and set(others) <= {*padding} and (
+        not re.search(f"{WORDS['attention']}|{PARTS.pattern}", name, re.IGNORECASE)
+    )
 
 
 def _scores(signature: Signature) -> bool:

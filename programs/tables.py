@@ -64,18 +64,21 @@ BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
 
 
 def tables(
-    code: Code, signature: Signature, width: int, *, then: bool = False
-) -> Iterator[tuple[str, Made | None]]:
+    code: Code, signature: Signature, width: int, *, then: bool = False,
+    cuts: bool = False,
+) -> Iterator[tuple[str, Made | None]]:  # fmt: skip
     """Angles for each position as the call wants them: of pairs, or of channels in either order.
 
-    ``then``: they are made by the code itself, and what is called is given them.
+    ``then``: they are made by the code itself, and what is called is given them; ``cuts``: whether
+    that takes the first rows of longer ones.
     """
     wanted = [one for one in signature.arrays if role(one) in TABLES]
     if not wanted:
         yield "", None
         return
     if signature.source is not None:
-        yield str(signature.source), made_by(code, signature.source, width, then=then)
+        yield str(signature.source), made_by(
+            code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
     if wide not in ({width}, {width // 2}):
@@ -160,11 +163,15 @@ def beside(code: Code, name: str, width: int) -> Code:
     return made
 
 
-def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Made:
+def made_by(
+    code: Code, source: Source, width: int, *, then: bool = False,
+    cuts: bool = False,
+) -> Made:  # fmt: skip
     """Tables that other code of the same file makes, from positions or for a length.
 
-    ``then``: the code itself makes them.  Raises :class:`SignatureError` where there is no such
-    code.
+    ``then``: the code itself makes them.  Tables of more rows than were asked for, as those that
+    are kept from a longer call, are as good where ``cuts`` says so.  Raises
+    :class:`SignatureError` where there is no such code.
     """
     maker = code if then else beside(code, source.code, width)
     run = runs(maker, source.call)
@@ -204,25 +211,25 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
             result = results[number]
             key = result.name or [*back][number]
             axes = result.axes or ()
+            value = _asked(back[key], axes, lengths, cuts)
             if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
-                same: Tensor = back[key]
-                return same  # at every position
+                return value  # at every position
             ends = [str(PAIR)] if role(one) in BOTH else []
             if grid:
                 rest = tuple(c for c in labels(axes) if c not in ("h", "w", "B", *ends))
                 rest += tuple(c for c in ends if c in labels(axes))
-                found = read_back(back[key], axes, ("B", "h", "w", *rest), lengths)[0]
+                found = read_back(value, axes, ("B", "h", "w", *rest), lengths)[0]
                 return found[at[..., 0].long(), at[..., 1].long()]
             if placed is None:
                 row = next((c for c in labels(axes) if c in ("m", "n")), "m")
                 rest = tuple(c for c in labels(axes) if c not in (row, "B", *ends))
                 rest += tuple(c for c in ends if c in labels(axes))
-                found = read_back(back[key], axes, ("B", row, *rest), lengths)[0]
+                found = read_back(value, axes, ("B", row, *rest), lengths)[0]
                 found = found[at.flatten().long()]
                 return found.reshape(*at.shape, *found.shape[1:])
             rest = tuple(c for c in labels(axes) if c not in (*here, *ends))
             rest += tuple(c for c in ends if c in labels(axes))
-            found = read_back(back[key], axes, (*here, *rest), lengths)
+            found = read_back(value, axes, (*here, *rest), lengths)
             if ahead < len(here):
                 return found[0]
             if ahead == len(here):
@@ -232,6 +239,18 @@ def made_by(code: Code, source: Source, width: int, *, then: bool = False) -> Ma
         return {one.name: table(one) for one in those}
 
     return made
+
+
+def _asked(
+    x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool
+) -> Tensor:
+    """The rows that were asked for, of a table of more rows, if those that read it do not mind."""
+    for place, axis in enumerate(axes if x.ndim == len(axes) else ()):
+        if str(axis) in ("n", "m") and x.shape[place] > lengths[str(axis)]:
+            if not cuts:
+                return x
+            x = x.narrow(place, 0, lengths[str(axis)])
+    return x
 
 
 def of_grid(call: Signature) -> bool:
@@ -278,9 +297,16 @@ class Origin:
         return all(
             str(_channels(one)) in own
             and ("m" in own or ("B" in own) == ("B" in one.letters))
+            and _in_place(own, [str(axis) for axis in one.axes or ()])
             and (role(one) not in BOTH or (str(PAIR) in own) == (PAIR in (one.axes or ())))
             for one in wanted
         )
+
+    def as_made(self, line: str) -> bool:
+        """Whether the call wants tables in the axes in which they come back, a row a token."""
+        own = self.axes.replace("m", "n").split()
+        return all([str(axis) for axis in one.axes or ()] == own
+                   for one in parse(line).arrays if role(one) in TABLES)  # fmt: skip
 
     def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
         by = {one.role: one.name for one in known}
@@ -297,6 +323,12 @@ class Origin:
         """The line of the code itself, which other code is to be given what it makes."""
         back = [f"{name}: {self.axes}" for name in self._names(needs, known)] + ["_"] * self.rest
         return f"{self.given} -> {', '.join(back)}".strip()
+
+
+def _in_place(made: list[str], wanted: list[str]) -> bool:
+    """Whether rows stand where they come back, of tables of as many axes: nobody turns them."""
+    rows = [[k for k, c in enumerate(axes) if c in ("m", "n")] for axes in (made, wanted)]
+    return len(made) != len(wanted) or rows[0] == rows[1]
 
 
 def sources(code: Code) -> Iterator[Origin]:
@@ -325,6 +357,9 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
         pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2
         sizes = values[0].shape[:-1] if pairs else values[0].shape
+        unknown = [size for size in sizes if size not in shape]
+        if row == "m" and len(unknown) == 1 and unknown[0] > 11 not in sizes:
+            shape[unknown[0]] = "m"  # more rows than were asked for: all that it keeps
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
             axes = " ".join([*(shape[size] for size in sizes), *(["2"] if pairs else [])])
             given = ", ".join(map(str, call.arguments))

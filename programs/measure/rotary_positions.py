@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ...numeric.rotary_precision.extraction import wrapped
@@ -344,9 +344,18 @@ def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
     return list(found)
 
 
+def _keeps(modules: Iterable[nn.Module]) -> bool:
+    """Whether tensors are kept where no cast reaches them, as in a plain attribute."""
+    return any(isinstance(x, Tensor) for one in modules for part in one.modules()
+               for x in vars(part).values())  # fmt: skip
+
+
 @probe("survives-casting", "rotary")
 def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
-    """Frequencies read before, and after the module is cast to bfloat16 and to float16."""
+    """Frequencies read before, and after the module is cast to bfloat16 and to float16.
+
+    What is kept of calls may outlive a cast, so that another instance is cast before its first.
+    """
     code = fresh(subject)
     if code is None or code.module is None:
         code = subject
@@ -362,28 +371,57 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
             return undecided("no frequency was read: no pair of channels turns with the position")
         for dtype in SHORT:
             name = name_of(dtype)
-            with cast(modules, dtype):
-                try:
-                    found = turns_of(code, draw.cast(dtype))
-                except Exception as error:  # noqa: BLE001 (code need not take every dtype)
-                    text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-                    if dtype == SHORT[-1] and not tried:
-                        return undecided(f"after a cast the code raised {text}")
-                    continue
-                after = read(found, code)
-            if after is None or len(after.omega) != len(before.omega):
-                return undecided(f"after a cast to {name} no frequency could be read")
-            slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
-            tried[name] = compared(
-                after.omega, before.omega, after.radius + before.radius + slack,
-                lambda pair, after=after, name=name: (
-                    f"after a cast of the module to {name} pair {pair} has another frequency",
-                    {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
-                    "frequency after the cast",
-                ), "", there="frequency before", D=subject.width,
-            )  # fmt: skip
-            if tried[name].witness is not None:
-                return tried[name]
+            for made, shortened in _to_cast(subject, code, modules, dtype):
+                with evaluating(made), shortened:
+                    try:
+                        found = turns_of(made, draw.cast(dtype))
+                    except Exception as error:  # noqa: BLE001 (code need not take every dtype)
+                        text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                        if dtype == SHORT[-1] and not tried:
+                            return undecided(f"after a cast the code raised {text}")
+                        continue
+                    after = read(found, made)
+                if after is None or len(after.omega) != len(before.omega):
+                    return undecided(f"after a cast to {name} no frequency could be read")
+                tried[name] = _as_before(before, after, name, draw, subject.width)
+                if tried[name].witness is not None:
+                    return tried[name]
     worst = max(tried.values(), key=lambda one: one.error or 0.0)
     return held(f"the frequencies are what they were after a cast to {' and to '.join(tried)}",
                 worst.error, worst.bound, D=subject.width)  # fmt: skip
+
+
+def _as_before(before: Read, after: Read, name: str, draw: Draw, width: int) -> Outcome:
+    """The frequencies after a cast, against those before."""
+    slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
+    return compared(
+        after.omega, before.omega, after.radius + before.radius + slack,
+        lambda pair: (
+            f"after a cast of the module to {name} pair {pair} has another frequency",
+            {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
+            "frequency after the cast",
+        ), "", there="frequency before", D=width,
+    )  # fmt: skip
+
+
+def _to_cast(
+    subject: Rotary, code: Rotary, modules: list[nn.Module], dtype: torch.dtype
+) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
+    """What was called before, and where that keeps something one that was not; each to be cast."""
+    yield code, cast(modules, dtype)
+    if _keeps(modules) and (made := fresh(subject)) is not None:
+        yield made, _cast_before(dtype)
+
+
+@contextlib.contextmanager
+def _cast_before(dtype: torch.dtype) -> Iterator[None]:
+    """Every module is cast before its first call, also those that are built for that."""
+    seen: set[nn.Module] = set()
+
+    def shorten(module: nn.Module, _: object) -> None:
+        if module not in seen:
+            seen.update(module.modules())
+            module.to(dtype)
+
+    with register_module_forward_pre_hook(shorten):
+        yield

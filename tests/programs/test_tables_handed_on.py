@@ -1,0 +1,180 @@
+"""Tables as one part of code hands them to another: with more rows, in their own axes, cast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.finding import Finding
+from attnproof.programs.grammar import parse
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as, kind_of
+from attnproof.programs.subjects import Additive, Rotary, Subject
+from tests.programs.adapting_code import user_file
+
+HALVES = "cos: 1 1 {0} D, sin: 1 1 {0} D"
+
+
+class Kept(nn.Module):
+    """Gives the longest tables that it has made so far, all rows of them."""
+
+    inv_freq: Tensor
+
+    def __init__(self, dim: int, base: float = 10000.0) -> None:
+        super().__init__()
+        inv_freq = 1.0 / base ** (torch.arange(0, dim, 2).float() / dim)
+        self.register_buffer("inv_freq", inv_freq)
+        self.rows = 0
+
+    def forward(self, x: Tensor, seq_len: int) -> tuple[Tensor, Tensor]:
+        assert x.ndim == 4
+        if seq_len > self.rows:
+            self.rows = seq_len
+            angles = torch.arange(seq_len, dtype=self.inv_freq.dtype)[:, None] * self.inv_freq
+            both = torch.cat((angles, angles), -1)
+            self.cos, self.sin = both.cos()[None, None], both.sin()[None, None]
+        return self.cos, self.sin
+
+
+def _rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return x * cos + torch.cat((-v, u), -1) * sin
+
+
+def cuts(q: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Takes the first rows of the tables."""
+    n = q.shape[-2]
+    return _rotated(q, cos[..., :n, :], sin[..., :n, :])
+
+
+def whole(q: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Takes the tables as they are."""
+    return _rotated(q, cos, sin)
+
+
+def _kept(applied: str, rows: str = "m", given: str = "m") -> Rotary:
+    back, there = HALVES.format(rows), HALVES.format(given)
+    then = f"then {applied}(q: B H n D, {there} -> q)"
+    found = adapted_as(Kept, f"x: B H n D, seq_len = m -> {back}; {then}; built with dim = D")
+    assert isinstance(found, Rotary)
+    return found
+
+
+def _found(code: Subject, law: str) -> Finding:
+    (found,) = examine(code, laws=(law,))
+    return found
+
+
+@pytest.mark.parametrize("rows", ["m", "n"])
+def test_longer_tables_are_taken_by_code_that_cuts_them(rows: str) -> None:
+    assert _found(_kept("cuts", given=rows), "calls-forget").verdict == "holds"
+
+
+def test_longer_tables_break_code_that_takes_all_rows() -> None:
+    found = _found(_kept("whole", given="n"), "calls-forget")
+    assert found.verdict == "broken"
+    assert "raises" in found.why
+
+
+def test_rows_that_nothing_chooses_are_those_of_the_tokens() -> None:
+    """A law of positions was held against the first rows, whatever the positions."""
+    code = _kept("cuts")
+    x, at = torch.randn(1, 1, 3, code.width), torch.tensor([[4, 9, 2]])
+    assert not torch.allclose(code.turn(x, at), code.turn(x, torch.arange(3)[None]))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_is_kept_of_calls_hides_no_cast(kept: bool) -> None:
+    """The tables of the first call outlive a cast; those of a cast module are rounded."""
+
+    class Inside(nn.Module):
+        def __init__(self, dim: int) -> None:
+            super().__init__()
+            self.tables = Kept(dim)
+            if not kept:  # frequencies that no cast reaches
+                frequencies = self.tables.inv_freq
+                del self.tables.inv_freq
+                self.tables.inv_freq = frequencies
+
+        def forward(self, x: Tensor) -> Tensor:
+            return cuts(x, *(t.to(x.dtype) for t in self.tables(x, x.shape[-2])))
+
+    code = adapted_as(Inside, "x: B H n D -> x; built with dim = D", kind="rotary")
+    assert _found(code, "survives-casting").verdict == ("broken" if kept else "holds")
+
+
+TIME_FIRST = """
+class RotaryTables(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.inv_freq = 1.0 / 10000.0 ** (torch.arange(0, dim, 2).float() / dim)
+    def forward(self, x, seq_len):
+        angles = torch.arange(seq_len)[:, None] * self.inv_freq
+        both = torch.cat((angles, angles), -1)[:, None, None]
+        return both.cos(), both.sin()
+def apply_rotary_pos_emb(q, k, cos, sin):
+    cos, sin = cos[: q.shape[0]], sin[: q.shape[0]]  # (m, 1, 1, D), cut along tokens
+    return [x * cos + rotate_half(x) * sin for x in (q, k)]
+def rotate_half(x):
+    u, v = x.chunk(2, -1)
+    return torch.cat((-v, u), -1)
+"""
+FOLDED = """
+def apply_rotary_pos_emb(qk, sinu_pos):
+    sin, cos = sinu_pos.squeeze(0).chunk(2, -1)
+    n = sin.shape[-2]  # of (B H) n D the first n tokens turn
+    turned, rest = qk[:, :n], qk[:, n:]
+    u, v = turned.unflatten(-1, (-1, 2)).unbind(-1)
+    out = torch.stack((u * cos - v * sin, u * sin + v * cos), -1).flatten(-2)
+    return torch.cat((out, rest), 1)
+"""
+
+
+@pytest.mark.parametrize("name", ["apply_rotary_pos_emb", "RotaryTables"])
+def test_tables_are_handed_on_in_the_axes_in_which_they_are_made(
+    name: str, tmp_path: Path
+) -> None:
+    """Of q: B H n D with a table B 1 n D rows of the batch are cut, and it fits as well."""
+    line = adapted_as(getattr(user_file(tmp_path, TIME_FIRST), name)).line
+    assert "q: n B H D" in line
+    assert "cos: n 1 1 D" in line
+
+
+def test_more_heads_than_tokens_show_which_axis_is_which(tmp_path: Path) -> None:
+    """Of qk: B H n D with more heads than tokens the last heads pass."""
+    found = adapted_as(user_file(tmp_path, FOLDED).apply_rotary_pos_emb)
+    assert found.line.startswith("qk: B n D, ")
+
+
+class PaddedTable(nn.Module):
+    """A table of positions, in which the rows of padding are zeros."""
+
+    pe: Tensor
+
+    def __init__(self, d_model: int = 16) -> None:
+        super().__init__()
+        at, k = torch.arange(64.0)[:, None], torch.arange(0, d_model, 2)
+        pe = torch.zeros(1, 64, d_model)
+        angles = at * 10000.0 ** (-k / d_model)
+        pe[0, :, 0::2], pe[0, :, 1::2] = angles.sin(), angles.cos()
+        self.register_buffer("pe", pe)
+
+    def forward(self, x: Tensor, padding_mask: Tensor) -> Tensor:
+        rows = self.pe[:, : x.shape[1]].repeat(x.shape[0], 1, 1)
+        return rows.masked_fill(padding_mask[..., None], 0.0)
+
+
+@pytest.mark.parametrize("line", ["", "x: B n E, padding_mask: B n hide -> B n E"])
+def test_a_table_that_takes_padding_is_a_table(line: str) -> None:
+    found = adapted_as(PaddedTable, line, name="PositionalEncoding")
+    assert isinstance(found, Additive)
+    assert "padding_mask: B n hide" in found.line
+
+
+def test_what_is_called_a_layer_and_takes_padding_is_one() -> None:
+    call = parse("x: B n E, padding_mask: B n hide -> B n E")
+    assert kind_of(call, "PositionalAttention") == "attention"
+    assert kind_of(call, "PositionalEncoding") == "additive"
