@@ -25,12 +25,13 @@ class Reflexive:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rule of the kernel, applied to a whole term."""
+    """One rule of the kernel, applied to a whole term; ``facts`` are given signs that it needs."""
 
     rule: str
     left: Term
     arguments: tuple[object, ...]
     right: Term
+    facts: frozenset[tuple[str, Term]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

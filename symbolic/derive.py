@@ -17,9 +17,8 @@ from .kernel import Cover, Refused, cover_patterns, law
 from .normal_form.equations import chain, flat, inside, reverse, rewrite, under
 from .normal_form.functions import apart
 from .normal_form.normaliser import Normaliser, Split
-from .normal_form.polynomial import Monomial, expand
+from .normal_form.polynomial import Monomial, apart_from_zero, expand
 from .normal_form.sums import USUAL, longest_written_out
-from .rules import nonzero
 from .scalars import ZERO, add, entry, index, integer, mul, num, number_of, split_integer
 from .terms import BINDERS, Term, free, instantiate, make, postorder, substitute
 
@@ -401,11 +400,11 @@ def _rational(a: Term, b: Term) -> Derivation | None:
     """a = b after multiplication with divisors that are certainly not 0, or None."""
     divisors: dict[Term, None] = {}
     for t in (*postorder(a), *postorder(b)):
-        if t.op == "power" and t.data < 0 and not t.loose and nonzero(t.args[0])[0]:
+        if t.op == "power" and t.data < 0 and not t.loose and apart_from_zero(t.args[0]):
             divisors.setdefault(t.args[0])
             for factor in flat(t.args[0]):
                 divisors.setdefault(factor.args[0] if factor.op == "power" else factor)
-    usable = tuple(x for x in divisors if x.op not in ("mul", "power") and nonzero(x)[0])
+    usable = tuple(x for x in divisors if x.op not in ("mul", "power") and apart_from_zero(x))
     try:
         return rewrite("ring", a, b, *usable) if usable else None
     except Refused:

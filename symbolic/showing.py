@@ -30,6 +30,7 @@ from .divisors import opened
 from .kernel import Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
+from .normal_form.polynomial import holding
 from .rules import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .steps import rule_counts
@@ -82,6 +83,11 @@ def compared(claim: Claim) -> tuple[Term, Term]:
 
 def show(claim: Claim, at_hand: AtHand) -> Shown:
     """Show one conclusion as its author advises."""
+    with holding(at_hand.facts):
+        return _shown(claim, at_hand)
+
+
+def _shown(claim: Claim, at_hand: AtHand) -> Shown:
     if claim.relation in (">", ">="):
         return _signed(claim, at_hand)
     if claim.relation == "exists":

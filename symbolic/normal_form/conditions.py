@@ -22,7 +22,7 @@ from ..scalars import (
 )
 from ..terms import Term, bind, free, instantiate, make, postorder, substitute
 from .equations import chain, inside, opened_index, reverse, rewrite, under
-from .polynomial import Polynomial, expand, to_term
+from .polynomial import Polynomial, expand, held, to_term
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -464,7 +464,7 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
         return None
     (a, b), (c, d) = gate.args[0].args, told.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
-    if not sign(slack)[0]:
+    if not sign(slack, held())[0]:
         return None
     try:
         return rewrite("implied", t, place, other, slack)
@@ -487,9 +487,9 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
     (a, b), (c, d) = gate.args[0].args, told.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), b, mul(num(-1), a))))
     if gate.args[0].op == "less":
-        fails = sign(mul(num(-1), slack))[0]
+        fails = sign(mul(num(-1), slack), held())[0]
         return inside(t, [(other, rewrite("turned", told))]) if fails else None
-    if not norm.turned or told.args[0].op == "less" or not sign(slack)[0]:
+    if not norm.turned or told.args[0].op == "less" or not sign(slack, held())[0]:
         return None
     rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
     opened = inside(t, [(place, rewrite("turned", gate))])

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
-from ..rules import RULES
+from ..rules import ON_SIGNS, RULES
 from ..scalars import index
 from ..terms import Term, bind, free, instantiate, make, substitute
+from .polynomial import held
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
-    after, _ = RULES[rule](term, *arguments)
-    return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after)
+    facts = held() if rule in ON_SIGNS else frozenset()
+    given = {"facts": facts} if facts else {}
+    after, used = RULES[rule](term, *arguments, **given)
+    return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after, used & facts)
 
 
 def chain(*parts: Derivation) -> Derivation:

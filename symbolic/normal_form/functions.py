@@ -31,7 +31,16 @@ from ..scalars import (
 from ..terms import Term, make
 from . import conditions
 from .equations import chain, flat, inside, rewrite
-from .polynomial import Monomial, Polynomial, content, expand, monomial_term, positive, to_term
+from .polynomial import (
+    Monomial,
+    Polynomial,
+    content,
+    expand,
+    held,
+    monomial_term,
+    positive,
+    to_term,
+)
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
@@ -212,7 +221,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
-    if sign(x)[0]:
+    if sign(x, held())[0]:
         return chain(first, rewrite("absolute value", u, x))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:
@@ -234,7 +243,13 @@ def maximum(norm: Normaliser, t: Term) -> Derivation:
     target = different[0]
     for x in different[1:]:
         target = make("maximum", (target, x))
-    return first if target is u else chain(first, rewrite("maximum", u, target))
+    first = first if target is u else chain(first, rewrite("maximum", u, target))
+    if len(different) != 2 or u.shape or not all(x.finite for x in different):
+        return first
+    mirrored = sorted((norm(mul(num(-1), x)).right for x in different), key=lambda x: x.key)
+    if make("maximum", tuple(mirrored)).key < target.key:  # of the two one is the normal form
+        return norm.then(chain(first, rewrite("mirrored maximum", target)))
+    return first
 
 
 def division(norm: Normaliser, t: Term) -> Derivation:

@@ -20,7 +20,16 @@ from ..terms import Term
 from . import conditions, functions, sums
 from .equations import chain, inside, rewrite
 from .matching import in_product, leading
-from .polynomial import Monomial, content, divided, expand, monomial_term, positive, to_term
+from .polynomial import (
+    Monomial,
+    content,
+    divided,
+    expand,
+    held,
+    monomial_term,
+    positive,
+    to_term,
+)
 
 if TYPE_CHECKING:
     from ..derive import Equation
@@ -79,7 +88,7 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
             return _with_square(t, factors, place, base, 2, "sin² + cos² = 1")
         if base.op == "abs" and exponent >= 2:
             return _with_square(t, factors, place, base, 2, "absolute value")
-        if base.op == "sqrt" and abs(exponent) >= 2 and sign(base.args[0])[0]:
+        if base.op == "sqrt" and abs(exponent) >= 2 and sign(base.args[0], held())[0]:
             return _with_square(t, factors, place, base, 2 if exponent > 0 else -2, "root")
         if base.op == "indicator" and exponent >= 2:
             step = rewrite("indicator power", factor)

@@ -1,24 +1,42 @@
 """Terms in normal form as polynomials: coefficient, atoms, exponents.
 
 An atom is any number that is not itself a sum, a product or a literal.  Exponents are negative
-only for atoms that are positive by their form; the inverse of any other atom is an atom too.
+only for atoms that are known to be positive; the inverse of any other atom is an atom too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import lru_cache
 from math import gcd, lcm
 
 from ..budget import spend
-from ..rules import sign
+from ..rules import Facts, nonzero, sign
 from ..scalars import ONE, add, mul, num, number_of, power
 from ..terms import Term
 
 Monomial = tuple[tuple[Term, int], ...]
 Polynomial = Mapping[Monomial, Fraction]
 UNIT = Fraction(1)
+_HELD: ContextVar[Facts] = ContextVar("signs at hand", default=frozenset())
+
+
+def held() -> Facts:
+    """The signs that the statement at hand takes as given."""
+    return _HELD.get()
+
+
+@contextmanager
+def holding(facts: Facts) -> Iterator[None]:
+    """Normal forms under signs that a statement takes as given, as x > 0."""
+    before = _HELD.set(facts)
+    try:
+        yield
+    finally:
+        _HELD.reset(before)
 
 
 def _sorted(powers: dict[Term, int]) -> Monomial:
@@ -35,8 +53,13 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 
 def positive(atom: Term) -> bool:
-    """Whether the atom is positive by its form."""
-    return sign(atom)[0] == 2
+    """Whether the atom is positive by its form, or as the statement says."""
+    return sign(atom, held())[0] == 2
+
+
+def apart_from_zero(atom: Term) -> bool:
+    """Whether the atom is not 0, by its form or as the statement says."""
+    return nonzero(atom, held())[0]
 
 
 def invert(monomial: Monomial) -> Monomial:
@@ -52,9 +75,13 @@ def invert(monomial: Monomial) -> Monomial:
     return _sorted(powers)
 
 
-@lru_cache(maxsize=1 << 16)
 def expand(term: Term) -> Polynomial:
     """A term as a polynomial in its atoms; the inverse of a sum must already be an atom."""
+    return _expand(term, held())
+
+
+@lru_cache(maxsize=1 << 16)
+def _expand(term: Term, _: Facts) -> Polynomial:
     value = number_of(term)
     if value is not None:
         return {(): value} if value else {}

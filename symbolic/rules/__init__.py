@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .base import Assumption, Refused, Result, need
+from .base import Assumption, Facts, Refused, Result, need
 from .conditions import (
     comparison,
     connective,
@@ -36,6 +36,7 @@ from .functions import (
     log,
     maximum,
     maximum_as_choice,
+    maximum_mirrored,
     ordered_absolute,
     parity,
     pythagoras,
@@ -63,8 +64,16 @@ from .sums import (
     unroll,
 )  # fmt: skip
 
-__all__ = ["RULES", "Assumption", "Refused", "need", "nonzero", "same_polynomial", "sign"]
+__all__ = [
+    "ON_SIGNS", "RULES", "Assumption", "Facts", "Refused", "need", "nonzero", "same_polynomial",
+    "sign",
+]  # fmt: skip
 
+# Rules that ask for a sign, which may be one that a statement takes as given.
+ON_SIGNS = frozenset([
+    "ring", "exp of log", "log", "root", "absolute value", "infinity", "decide", "implied",
+    "divide", "floor", "remainder",
+])  # fmt: skip
 RULES: dict[str, Callable[..., Result]] = {
     "definition": definition,
     "entry": unfold,
@@ -85,6 +94,7 @@ RULES: dict[str, Callable[..., Result]] = {
     "ordered absolute value": ordered_absolute,
     "maximum": maximum,
     "maximum as a choice": maximum_as_choice,
+    "mirrored maximum": maximum_mirrored,
     "where": where,
     "push": push,
     "infinity": infinity,

@@ -9,7 +9,8 @@ from ..terms import Term, free
 
 Assumption = tuple[str, Term]
 Result = tuple[Term, frozenset[Assumption]]
-NOTHING: frozenset[Assumption] = frozenset()
+Facts = frozenset[Assumption]
+NOTHING: Facts = frozenset()
 
 
 class Refused(Exception):

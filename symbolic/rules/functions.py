@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, number_of, power, unary
 from ..terms import Term, make, substitute
-from .base import NOTHING, Refused, Result, need
+from .base import NOTHING, Facts, Refused, Result, need
 from .polynomials import same_polynomial
 from .signs import sign
 
@@ -76,7 +76,7 @@ def pythagoras(t: Term) -> Result:
     return add(ONE, mul(num(-1), power(cosine, 2))), NOTHING
 
 
-def exponential_of_log(t: Term) -> Result:
+def exponential_of_log(t: Term, *, facts: Facts = NOTHING) -> Result:
     """exp(k·log x) = x^k for x > 0 and an integer k."""
     need(t.op == "exp", "exp of log", "not an exponential", t)
     inner = t.args[0]
@@ -85,13 +85,13 @@ def exponential_of_log(t: Term) -> Result:
     whole = times is not None and times.denominator == 1
     need(logarithm.op == "log" and whole, "exp of log", "not k·log x", t)
     x = logarithm.args[0]
-    certain, used = sign(x)
+    certain, used = sign(x, facts)
     need(certain == 2, "exp of log", "x is not known to be positive", x)
     assert times is not None
     return power(x, int(times)), used
 
 
-def log(t: Term, target: Term) -> Result:
+def log(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
     """log(exp x) = x;  log(Π x_k^{p_k}) = Σ p_k·log x_k for x_k > 0;  log 1 = 0."""
     need(t.op == "log" and t.finite, "log", "not the logarithm of a finite number", t)
     x = t.args[0]
@@ -104,7 +104,7 @@ def log(t: Term, target: Term) -> Result:
     parts, used = list[Term](), NOTHING
     for factor in x.args if x.op == "mul" else (x,):
         base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
-        certain, assumed = sign(base)
+        certain, assumed = sign(base, facts)
         need(certain == 2, "log", "a factor is not known to be positive", base)
         parts.append(mul(num(exponent), unary("log", base)))
         used |= assumed
@@ -112,12 +112,12 @@ def log(t: Term, target: Term) -> Result:
     return target, used
 
 
-def root(t: Term) -> Result:
+def root(t: Term, *, facts: Facts = NOTHING) -> Result:
     """(√x)² = x and (1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
     square = t.op == "power" and t.data in (2, -2) and t.args[0].op == "sqrt"
     need(square, "root", "not (√x)²", t)
     x = t.args[0].args[0]
-    certain, used = sign(x)
+    certain, used = sign(x, facts)
     need(certain, "root", "x is not known to be >= 0", x)
     return power(x, 1 if t.data == 2 else -1), used
 
@@ -131,7 +131,7 @@ def root_of_square(t: Term, target: Term) -> Result:
     return target, NOTHING
 
 
-def absolute(t: Term, target: Term) -> Result:
+def absolute(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
     """|x| = |−x|, |x| = x for x >= 0, and |x|² = x²."""
     if t.op == "power" and t.data == 2 and t.args[0].op == "abs" and t.finite:
         need(target is power(t.args[0].args[0], 2), "absolute value", "not x²", t, target)
@@ -143,7 +143,7 @@ def absolute(t: Term, target: Term) -> Result:
         equal = same_polynomial(x, y) or same_polynomial(x, mul(num(-1), y))
         need(equal, "absolute value", "neither x nor −x", t, target)
         return target, NOTHING
-    certain, used = sign(x)
+    certain, used = sign(x, facts)
     need(certain and same_polynomial(x, target), "absolute value", "not known x >= 0", t)
     return target, used
 
@@ -183,3 +183,11 @@ def maximum_as_choice(t: Term) -> Result:
          "maximum as a choice", "not the maximum of two finite numbers", t)  # fmt: skip
     a, b = t.args
     return make("where", (make("less_equal", (b, a)), a, b)), NOTHING
+
+
+def maximum_mirrored(t: Term) -> Result:
+    """max(a, b) = a + b + max(−a, −b), for finite a and b."""
+    need(t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
+         "mirrored maximum", "not the maximum of two finite numbers", t)  # fmt: skip
+    a, b = t.args
+    return add(a, b, make("maximum", (mul(num(-1), a), mul(num(-1), b)))), NOTHING

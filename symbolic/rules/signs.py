@@ -14,11 +14,10 @@ from ..budget import spend
 from ..scalars import ONE, ZERO, always_less, is_integer, mul, num, number_of, power
 from ..terms import Own, Term, free, instantiate, make, substitute
 from . import sizes
-from .base import NOTHING, Assumption, fresh
+from .base import NOTHING, Assumption, Facts, fresh
 from .polynomials import same_polynomial
 from .sizes import Known, as_term, collected, minus
 
-Facts = frozenset[Assumption]
 Sign = tuple[int, frozenset[Assumption]]
 NEITHER: Sign = (0, NOTHING)
 BY_KIND = {"positive": 2, "nonnegative": 1}

@@ -218,6 +218,8 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("root of a square", "any number is a square", blind, unary("sqrt", q), (unary("abs", q),)),
     ("maximum as a choice", "the smaller one is chosen",
      gives(chosen(make("less_equal", (a, b)), a, b)), make("maximum", (a, b)), ()),
+    ("mirrored maximum", "it is odd", gives(minus(make("maximum", (minus(a), minus(b))))),
+     make("maximum", (a, b)), ()),
     ("delta", "an outcome has the weight of a whole sum", blind,
      total(outcome, mul(same(outcome, ZERO), TWO)), ()),
     ("standard", "any random numbers", lambda rule: trusting(blind(rule)),

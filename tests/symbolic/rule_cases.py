@@ -107,6 +107,7 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
      (unary("abs", add(i, minus(j))),)),
     ("maximum", make("maximum", (make("maximum", (a, b)), MINUS_INFINITY)),
      (make("maximum", (b, make("maximum", (a, b)))),)),
+    ("mirrored maximum", make("maximum", (a, add(b, minus(q)))), ()),
     ("where", chosen(MASK, a, b), ()),
     ("push", add(a, chosen(MASK, b, MINUS_INFINITY)), (1,)),
     ("push", power(chosen(MASK, a, ZERO), -1), (0,)),
