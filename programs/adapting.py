@@ -264,6 +264,8 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
         return "it takes queries, keys and values, and almost anything can be called so"
     if kind == "attention" and placed:
         return "its name says a table of positions, and almost anything can be called so"
+    if kind == "bias" and own == ["additive"]:
+        return "its name says a table of positions, of which a row is no query and its keys"
     if kind == "layer" and named and not _weighs(code):
         return (f"almost anything can be called as layer code, and its names say "
                 f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from .response import unit_of
 
-__all__ = ["arranged", "modules_of"]
+__all__ = ["arranged", "modules_of", "untouched"]
 
 
 def modules_of(subject: Any) -> list[nn.Module]:
@@ -71,3 +73,19 @@ def arranged(
             _parameters(m).update(parameters)
             _buffers(m).clear()
             _buffers(m).update(buffers)
+
+
+@contextmanager
+def untouched(module: nn.Module | None) -> Iterator[None]:
+    """What is tried on a module leaves nothing in it: no table, cached when it had another format.
+
+    Parameters that the first call draws stay as they are drawn.
+    """
+    lazy = module is not None and any(
+        isinstance(one, UninitializedParameter) for one in module.parameters()
+    )
+    if module is None or lazy:
+        yield
+    else:
+        with arranged(SimpleNamespace(module=module), train=module.training):
+            yield

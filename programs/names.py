@@ -41,7 +41,7 @@ ROLES: dict[str, str] = {
               "context_len max_length num_positions sequence_length max_position_embeddings qlen "
               "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
               "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q "
-              "t_len time_steps n_steps seq_len_q tgt_seq_len",
+              "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
             "k_length total_len kv_length nk s_len t_k len_k "
             "seq_len_k src_seq_len",
@@ -52,7 +52,7 @@ ROLES: dict[str, str] = {
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
              "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
              "input_dim output_dim num_embed num_hidden num_pos_feats n_units features_dim "
-             "in_features n_feat n_feats",
+             "in_features n_feat n_feats embed_size embedding_size",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "rows": "batch_size bsz batch bs bsize num_batches b_size",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .arranging import untouched
 from .building import method_of
 from .code import Code
 from .constructors import built_words, widths_built
@@ -167,13 +168,19 @@ def common(
 
     ``guessed``: nobody told the signature, and it is shown so that it can be corrected.
     """
+
+    def made(**settings: Any) -> Subject:
+        other = code.again(**settings)
+        with untouched(other.module):
+            return again(other, signature)
+
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
     maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
     more = "; ".join(filter(None, (built_words(maker, code.built, code.options.settings), more)))
     return {
         "name": code.name,
         "line": str(signature),
-        "make": lambda **settings: again(code.again(**settings), signature),
+        "make": made,
         "module": code.module,
         "sizes": widths_built(maker, code.built, code.options.settings),
         "source": code.place,

@@ -219,10 +219,13 @@ class OnTokens:
         back = returned(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]
         here = tuple(labels(axes)[:-1]) if self.pooled else self._here(lengths)
-        last = next((c for c in reversed(labels(axes)) if c not in here), self.feature)
+        if len({"h", "w"} & set(here)) == 2 and len({"h", "w"} & set(labels(axes))) == 1:
+            raise SignatureError(f"wanted both axes of the grid back, got {self.signature}")
+        beside = tuple(c for c in labels(axes) if c in self.repeated and c not in here)
+        rest = (c for c in reversed(labels(axes)) if c not in (*here, *beside))
+        last = next(rest, self.feature)
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
-        beside = tuple(c for c in labels(axes) if c in self.repeated and c not in here)
         out = read_back(out, axes, (*beside, *here, last), lengths)
         out = out[(0,) * len(beside)]  # all are the same tokens
         if out.numel() % (x.shape[0] * out.shape[-1]):

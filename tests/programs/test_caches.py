@@ -225,3 +225,41 @@ def test_a_cast_reaches_a_module_that_is_built_of_the_width_of_a_call(
     subject = adapted_as(ladder, line + "built with dim = D", kind="rotary")
     (found,) = examine(subject, (Draw(0),), ("survives-casting",))
     assert found.verdict == verdict
+
+
+class KeptAngles(nn.Module):
+    """Attention whose angles are kept in a buffer, as many as were asked for.
+
+    ``stale``: in the format of the call that made them, whatever the next is.
+    """
+
+    stale = False
+
+    def __init__(self, dim: int = 16) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim, bias=False)
+        self.rates = nn.Parameter(10000.0 ** -(torch.arange(dim // 2) / (dim // 2)))
+        self.register_buffer("kept", torch.zeros(64, dim // 2), persistent=False)
+        self.many = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        if n > self.many:
+            angles = torch.arange(n)[:, None] * self.rates.detach()
+            rounded = angles.to(torch.bfloat16) if self.stale and n > 8 else angles
+            self.kept[:n], self.many = rounded.to(self.kept.dtype), n
+        q, k, v = self.qkv(x).chunk(3, -1)
+        turned = (rotated(one, self.kept[:n]) for one in (q, k))
+        weights = torch.softmax(next(turned) @ next(turned).mT / 4, -1)
+        out: Tensor = weights @ v
+        return out
+
+
+class StaleAngles(KeptAngles):
+    stale = True
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(KeptAngles, "holds"), (StaleAngles, "broken")])
+def test_what_is_tried_while_it_is_built_leaves_no_table(code: Any, verdict: str) -> None:
+    made = adapted_as(code, "x: B n E -> B n E", name="attention")
+    assert examine(made, (Draw(),), ("calls-forget",))[0].verdict == verdict

@@ -303,3 +303,38 @@ def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> No
     assert adapted_as(apply_rotary_emb).line == line
     told = adapted_as(apply_rotary_emb, line)
     assert isinstance(told, Rotary)
+
+
+def position_encoding_init(n_pos: int, embed_size: int) -> Tensor:
+    return sines(n_pos, embed_size)
+
+
+def encoding_of_unknown_sizes(n_rows: int, per_row: int) -> Tensor:
+    """Two numbers of which no name says what they count."""
+    return sines(n_rows, per_row)
+
+
+def bias_of_unknown_sizes(n_rows: int, per_row: int) -> Tensor:
+    return -(torch.arange(per_row) - torch.arange(n_rows)[:, None]).abs().float()
+
+
+def test_a_table_by_its_name_is_no_bias() -> None:
+    with pytest.raises(NoAdapter, match="its name says a table of positions"):
+        adapted_as(encoding_of_unknown_sizes, name="position_encoding")
+    assert adapted_as(bias_of_unknown_sizes, name="position_bias").kind == "bias"
+    assert adapted_as(position_encoding_init).line == "n_pos = n, embed_size = E -> n E"
+
+
+def mean_of_tokens(tensor: Tensor) -> Tensor:
+    return tensor.mean(-1)
+
+
+def sum_of_tokens(tensor: Tensor) -> Tensor:
+    return tensor.sum(1)
+
+
+@pytest.mark.parametrize("code", [mean_of_tokens, sum_of_tokens])
+def test_what_loses_an_axis_is_refused_and_no_fault_of_ours(code: Any) -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(code, kind="attention")
+    assert "fault of attnproof" not in str(refused.value)
