@@ -149,8 +149,9 @@ def _require_finite(name: str, part: Any, given: tuple[Any, ...]) -> None:
     bad = ~part.detach().isfinite()
     if name in HIDES and not part.is_complex():
         bad &= ~part.detach().isneginf()
-    if name == "hide":
-        bad &= given[1].to(bad.device)[..., None]  # what padding reads is nobody's
+    keep = given[1] if name in ("hide", "layer") and len(given) > 1 else None  # it may be both
+    if isinstance(keep, Tensor):
+        bad &= keep.to(bad.device)[..., None]  # what padding reads is nobody's
     if bool(bad.any()):
         at = tuple(int(i) for i in bad.nonzero()[0])
         value = part.detach()[at]
@@ -174,6 +175,8 @@ def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
         return _ordinary_scores(given)
     if name in HIDES:
         return len(given) == 2 and given[0] <= given[1]
+    if not all(bool(x.any(-1).all()) for x in plain if x.dtype == torch.bool and x.dim()):
+        return False  # a row of padding alone
     vectors = [x for x in plain if x.is_floating_point() and x is not _places(name, given)]
     return all(map(_ordinary_vectors, vectors)) and _ordinary_places(name, given, subject)
 

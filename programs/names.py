@@ -22,7 +22,7 @@ ROLES: dict[str, str] = {
               "features inp seq vec input_features key_values kv ys",
     "positions": "pos position positions position_ids pos_ids input_pos ids position_id indices "
                  "coords coordinates p m positions_ids input_positions time timestep timesteps "
-                 "token_positions pos_id seq_pos",
+                 "token_positions pos_id seq_pos pos_seq",
     "offset": "offset start start_pos start_index past_length past_key_values_length cache_len "
               "seqlen_offset position_offset start_position past_len cache_offset past "
               "past_seen_tokens step",

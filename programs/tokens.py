@@ -231,6 +231,8 @@ class OnTokens:
         if out.numel() % (x.shape[0] * out.shape[-1]):
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
+        if out.shape[1] < x.shape[1] and not self.pooled:
+            raise SignatureError(f"wanted a token back for each that goes in, got {self.signature}")
         if self.pooled:  # what all the rows say in one, of each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
             out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -139,6 +140,37 @@ def test_a_row_that_sees_nothing_is_no_ordinary_input() -> None:
     rows = of(found, "hidden-rows")[-1]
     assert rows.verdict in ("broken", "undecided", "not asked")
     assert not rows.why.startswith(NOT_MEASURED)
+
+
+def padded_mean(x: Tensor, keep: Tensor, *, whole: bool) -> Tensor:
+    """A mean of what counts by weights, NaN where nothing does; ``whole``: less that of all."""
+    weights = torch.softmax(torch.zeros(x.shape[:2]).masked_fill(~keep, -math.inf), -1)
+    mean = (weights.to(x.dtype)[..., None] * x).sum(1, keepdim=True)
+    return x + mean - (x.mean(1, keepdim=True) if whole else 0.0)
+
+
+@pytest.mark.parametrize(("whole", "verdict"), [(True, "broken"), (False, "holds")])
+def test_a_row_of_padding_alone_is_no_ordinary_input(*, whole: bool, verdict: str) -> None:
+    def both(x: Tensor, keep: Tensor | None = None) -> Tensor:
+        every = torch.ones(x.shape[:2], dtype=torch.bool)
+        return padded_mean(x, every if keep is None else keep, whole=whole)
+
+    code = Attention(name="f", layer=both, hide=both, embed=8)
+    found = examine(code, (Draw(),), ("hidden-keys-do-nothing",))
+    assert [(one.law, one.verdict) for one in found] == [("hidden-keys-do-nothing", verdict)]
+
+
+@pytest.mark.parametrize("of_padding", [True, False])
+def test_what_padding_reads_is_nobodys_where_one_function_is_both(*, of_padding: bool) -> None:
+    def both(x: Tensor, keep: Tensor | None = None) -> Tensor:
+        return x if keep is None else x.masked_fill((keep != of_padding)[..., None], math.nan)
+
+    watched = watching(Attention(name="f", layer=both, hide=both, embed=8))
+    x = torch.randn(1, 3, 8, generator=torch.Generator().manual_seed(0))
+    keep = torch.tensor([[True, True, False]])
+    assert watched.hide is not None
+    with nullcontext() if of_padding else pytest.raises(NotFinite, match="gives NaN"):
+        watched.hide(x, keep)
 
 
 def test_what_is_ordinary() -> None:

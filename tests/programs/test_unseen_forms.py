@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
@@ -338,3 +340,40 @@ def test_what_loses_an_axis_is_refused_and_no_fault_of_ours(code: Any) -> None:
     with pytest.raises(NoAdapter) as refused:
         adapted_as(code, kind="attention")
     assert "fault of attnproof" not in str(refused.value)
+
+
+class OfSquares(nn.Module):
+    """Tokens of a square and their places, counted from the middle: 0/0 where there is one.
+
+    ``always``: every number is NaN.
+    """
+
+    def __init__(self, dim: int, always: bool = False) -> None:
+        super().__init__()
+        self.map, self.always = nn.Linear(2, dim), always
+
+    def forward(self, input_tensor: Tensor) -> Tensor:
+        side = int(input_tensor.shape[1] ** 0.5)
+        at = (torch.arange(side, dtype=input_tensor.dtype) - side // 2) / (side // 2)
+        places = torch.stack(torch.meshgrid(at, at, indexing="ij"), -1).flatten(0, 1)
+        out: Tensor = input_tensor + self.map(places) + (torch.nan if self.always else 0.0)
+        return out
+
+
+def test_a_line_that_gives_nan_alone_is_the_last_choice() -> None:
+    line = "input_tensor: B (n n) E -> B (n n) E"
+    assert adapted_as(OfSquares, name="of squares", kind="layer").line == line
+    nan = adapted_as(OfSquares(16, always=True), name="of squares", kind="layer")
+    assert "NaN" in examine(nan, (Draw(),), ("finite",))[0].why
+
+
+def pooled_by(target_item: Tensor, history: Tensor) -> Tensor:
+    """Attention of one query to tokens."""
+    weights = torch.softmax((target_item[:, None] * history).sum(-1), -1)
+    return (weights[..., None] * history).sum(1)
+
+
+def test_one_token_back_is_not_as_many_as_go_in() -> None:
+    with pytest.raises(SignatureError, match="wanted a token back for each that goes in"):
+        adapted_as(pooled_by, "target_item: B E constant, history: B n E tokens -> B E",
+                   kind="attention")  # fmt: skip
