@@ -207,3 +207,19 @@ def test_a_layer_that_does_nothing_alone_is_given_what_it_attends_to() -> None:
     assert "the context alone" in identify(made).sentence
     alone = adapted_as(CrossAttentionLayer, "x: B n E -> B n E", kind="attention")
     assert "each token by itself" in identify(alone).sentence
+
+
+class TransformerXL(nn.Module):
+    """Sines of positions that are handed over, at a width that is called ``demb``."""
+
+    def __init__(self, demb: int) -> None:
+        super().__init__()
+        self.register_buffer("rates", 10000.0 ** -(torch.arange(0, demb, 2) / demb))
+
+    def forward(self, pos_seq: Tensor) -> Tensor:
+        angles = torch.outer(pos_seq, self.rates)
+        return torch.cat((angles.sin(), angles.cos()), -1)[:, None]
+
+
+def test_positions_in_a_sequence_are_positions() -> None:
+    assert adapted_as(TransformerXL, name="PositionalEmbedding").line == "pos_seq: n -> n 1 E"
