@@ -234,6 +234,7 @@ class KeptAngles(nn.Module):
     """
 
     stale = False
+    kept: Tensor
 
     def __init__(self, dim: int = 16) -> None:
         super().__init__()

@@ -212,6 +212,8 @@ def test_a_layer_that_does_nothing_alone_is_given_what_it_attends_to() -> None:
 class TransformerXL(nn.Module):
     """Sines of positions that are handed over, at a width that is called ``demb``."""
 
+    rates: Tensor
+
     def __init__(self, demb: int) -> None:
         super().__init__()
         self.register_buffer("rates", 10000.0 ** -(torch.arange(0, demb, 2) / demb))
