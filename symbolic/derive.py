@@ -161,7 +161,7 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
 
     Axes are split one way or another, maxima opened or not; first with nothing at hand, then
     with one equation, read in one direction or the other, and then with all.  At last conditions
-    on integers are turned, so that [i < j] is 1 − [j <= i].
+    on integers are turned, so that [i < j] is 1 − [j <= i], and minima are read as maxima.
     """
     options = split_options(left, right)
     ops = {p.op for side in (left, right) for p in postorder(side)}
@@ -175,6 +175,9 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     if ops & {"less", "less_equal"}:
         for splits in options:
             yield Normaliser(splits, turned=True)
+    if opened:
+        for splits in options:
+            yield Normaliser(splits, mirrored=True)
 
 
 def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:

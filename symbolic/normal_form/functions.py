@@ -244,7 +244,8 @@ def maximum(norm: Normaliser, t: Term) -> Derivation:
     for x in different[1:]:
         target = make("maximum", (target, x))
     first = first if target is u else chain(first, rewrite("maximum", u, target))
-    if len(different) != 2 or u.shape or not all(x.finite for x in different):
+    both = len(different) == 2 and all(x.finite for x in different) and not u.shape
+    if not norm.mirrored or not both:
         return first
     mirrored = sorted((norm(mul(num(-1), x)).right for x in different), key=lambda x: x.key)
     if make("maximum", tuple(mirrored)).key < target.key:  # of the two one is the normal form

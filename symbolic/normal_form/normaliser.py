@@ -157,9 +157,10 @@ class Normaliser:
 
     ``splits`` says how an axis of a composite length is to be taken apart where nothing else
     decides it, ``assume`` holds equations of arrays read from left to right, ``choices`` opens
-    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``units`` says in
-    how many parts the angle of a monomial is counted, ``together`` leaves the angle of one position
-    in one part; ``angles`` are then the parts that occurred.
+    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``mirrored`` one of
+    max(a, b) and max(−a, −b) by the other, ``units`` says in how many parts the angle of a monomial
+    is counted, ``together`` leaves the angle of one position in one part; ``angles`` are then the
+    parts that occurred.
     """
 
     def __init__(
@@ -169,6 +170,7 @@ class Normaliser:
         *,
         choices: bool = False,
         turned: bool = False,
+        mirrored: bool = False,
         units: dict[Monomial, int] | None = None,
         together: bool = False,
     ) -> None:
@@ -176,6 +178,7 @@ class Normaliser:
         self.assume = assume
         self.choices = choices
         self.turned = turned
+        self.mirrored = mirrored
         self.units = dict(units or {})
         self.together = together
         self.angles: set[frozenset[Monomial]] = set()
@@ -244,7 +247,8 @@ class Normaliser:
     def with_(self, **changes: Any) -> Normaliser:
         """The same way to a normal form, its angles counted or its equations chosen anew."""
         kept: dict[str, Any] = {"splits": self.splits, "assume": self.assume,
-                                "choices": self.choices, "turned": self.turned}  # fmt: skip
+                                "choices": self.choices, "turned": self.turned,
+                                "mirrored": self.mirrored}  # fmt: skip
         return Normaliser(**(kept | changes))
 
     @cached_property

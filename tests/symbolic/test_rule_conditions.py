@@ -71,7 +71,7 @@ TAKES: dict[str, tuple[str, ...]] = {
     "tanh": ("tanh",), "sin² + cos² = 1": ("power",), "root": ("power",),
     "root of a square": ("sqrt",), "absolute value": ("abs", "power"),
     "ordered absolute value": ("mul",), "maximum": ("maximum",),
-    "maximum as a choice": ("maximum",), "where": ("where",),
+    "maximum as a choice": ("maximum",), "mirrored maximum": ("maximum",), "where": ("where",),
     "push": ("add", "mul", "exp", "maximum", "power"), "infinity": ("add", "mul"),
     "indicator": ("indicator",), "indicator power": ("power",), "comparison": ("indicator",),
     "decide": ("indicator",), "implied": ("mul",), "turned": ("indicator",),
