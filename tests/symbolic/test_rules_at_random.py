@@ -117,7 +117,8 @@ class Draw:
 
     def arguments(self, rule: str, t: Term) -> Arguments:
         """Arguments of the kind the rule takes, most of them parts of the term."""
-        count = len(inspect.signature(RULES[rule]).parameters) - 1
+        taken = inspect.signature(RULES[rule]).parameters.values()
+        count = sum(one.kind is not one.KEYWORD_ONLY for one in taken) - 1
         parts = [part for part in postorder(t) if not part.loose and not part.shape]
         pool = [*parts, ZERO, ONE, TWO, a, q, n, m, HALF, add(a, b)]
         if rule in ("push", "factor", "implied"):
