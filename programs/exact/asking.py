@@ -23,8 +23,6 @@ from .laws import Lab, Sides, formulas, sides_of
 from .running import Running, kept, snapshots
 from .session import NoMeaning, Session, TooDeep
 
-__all__ = ["exact"]
-
 DEEPEST, TOWERS = 3, 2
 OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
 OF_ANGLES = frozenset(("relative", "norm", "composition", "identity-at-zero",

@@ -16,8 +16,6 @@ from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
 from .tensor import Duck, apart
 
-__all__ = ["Asked", "Compared", "compared", "doubt", "judged", "same"]
-
 PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
 SHOWN = 12  # numbers of a witness that are written down
 

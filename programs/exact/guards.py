@@ -16,8 +16,6 @@ from torch import Tensor
 from ...numeric.residues.residue import common
 from .session import HIDDEN, Field, Lost, NoMeaning, Number, Pair, Payload, Session
 
-__all__ = ["POSITION", "as_numbers", "chosen", "narrow", "same_in_numbers", "settled", "whole"]
-
 PLACE, POSITION = 1, 2
 """Whole numbers that the code counted itself, and positions that were given to it."""
 SMOOTH = frozenset((

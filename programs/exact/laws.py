@@ -20,8 +20,6 @@ from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
 from .tensor import Duck, apart, numbers_of
 
-__all__ = ["Lab", "Sides", "formulas", "sides_of"]
-
 
 @dataclass(frozen=True)
 class Sides:

@@ -12,8 +12,6 @@ from torch import Tensor
 from ...numeric.residues.residue import CONSTANT, Degree, common
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep, either
 
-__all__ = ["KnownAlone", "Residues", "Value", "axes_of", "is_number", "shape_of"]
-
 MOST_TERMS = 6
 
 

@@ -16,8 +16,6 @@ from ..aten import ROWS
 from .residues import KnownAlone, Residues, Value, axes_of, plain, shape_of
 from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 
-__all__ = ["MOVES", "RULES", "UNKNOWN", "attended", "ruled"]
-
 Rule = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}

@@ -19,8 +19,6 @@ from .rules import attended
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
 from .tensor import Duck, each, leaves, numbers_of, payload_of
 
-__all__ = ["Running", "kept", "snapshots"]
-
 FACTORIES = (torch.zeros, torch.empty)
 CASTS = (Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16, Tensor.to, Tensor.type,
          Tensor.type_as)  # fmt: skip

@@ -13,9 +13,6 @@ from torch import Tensor
 from ...numeric.residues.residue import CONSTANT, Degree, FieldArithmetic
 from ...numeric.residues.towers import powers, tower
 
-__all__ = ["HIDDEN", "Field", "Lost", "NoMeaning", "Number", "Pair", "Payload", "Session",
-           "TooDeep", "either"]  # fmt: skip
-
 Move = Callable[[Tensor], Tensor]
 
 

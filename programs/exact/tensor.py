@@ -20,8 +20,6 @@ from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled
 from .session import Field, Lost, NoMeaning, Number, Pair, Payload, Session, TooDeep
 
-__all__ = ["Duck", "apart", "each", "leaves", "numbers_of", "payload_of"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 CONSTANTS = frozenset(("zeros_like", "ones_like", "empty_like", "full_like", "fill", "zero"))

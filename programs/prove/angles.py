@@ -21,8 +21,6 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.givens import Given, real
 
-__all__ = ["Angles", "angles_of"]
-
 FEWEST = 4  # positions, below which columns of other functions would fit as well
 MOST = 1 << 25  # entries of the tables that are looked at
 FORMATS = (torch.float32, torch.float64)

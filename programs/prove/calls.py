@@ -16,8 +16,6 @@ from attnproof.verdict_line import Condition
 
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 
-__all__ = ["Call", "CodeRaised", "Window", "calls_of", "places_of", "symbolic", "window_of"]
-
 
 class CodeRaised(Exception):
     """The code raised something: it may, at lengths for which it was not traced."""

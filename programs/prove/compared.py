@@ -30,12 +30,6 @@ from .operations import Notes, Unread
 from .operations.reading import NARROW
 from .stating import Axes, Graph
 
-__all__ = [
-    "CHANGES", "COARSE", "apart", "disagreement", "gives_otherwise", "result_of", "run_of",
-    "runs_of", "wrong_reading",
-]  # fmt: skip
-
-
 CALLS = 4  # how often a call is made again
 CHANGES = "a later call of the code gives something else for the same input"
 COARSE_AGAIN = 1e-4  # sums of the same numbers, perhaps in another order

@@ -25,8 +25,6 @@ from .guards import conditions_of
 from .nodes import is_silent, leaves, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
 
-__all__ = ["Exported", "NotTraced", "exported", "exported_pair"]
-
 aten = torch.ops.aten
 # Read as they are: their decompositions merge axes, or choose a kernel.
 WHOLE = (

@@ -30,8 +30,6 @@ from .source_numbers import constants_in, numbers_of
 from .stating import Graph
 from .work import work_of
 
-__all__ = ["Gate", "gate"]
-
 Results = tuple[Tensor, ...]
 NAMED = 48  # numbers of the source that are tried as positions
 # Work, as it is counted in work.py: a million takes about a millisecond.

@@ -22,9 +22,6 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
-__all__ = ["Binding", "alike", "compiled", "conditions_of", "meets", "met", "possible",
-           "ranges_told", "told"]  # fmt: skip
-
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
 

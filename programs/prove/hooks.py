@@ -22,8 +22,6 @@ from attnproof.verdict_line import Condition
 from .calls import CodeRaised
 from .stating import Graph
 
-__all__ = ["Hook", "Hooks"]
-
 COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 
 

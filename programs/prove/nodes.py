@@ -21,10 +21,6 @@ from torch.fx import Graph, GraphModule, Node
 
 from .operations import KINDS, READINGS, Unread
 
-__all__ = ["arguments", "inner_graph", "is_silent", "leaves", "live", "masking_nodes", "name_of",
-           "nodes_of", "unread_of"]  # fmt: skip
-
-
 FLEX = "flex_attention"
 BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
 # What is done to one number is done to all of an array; of the rest these are read inside.

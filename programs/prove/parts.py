@@ -19,8 +19,6 @@ from .compared import result_of
 from .guards import met
 from .stating import Graph
 
-__all__ = ["MOST", "lengths_elsewhere", "letters_of", "resized"]
-
 MOST = 2  # other sides that are traced; the code is run on every one
 LONGEST = 4096
 

@@ -33,8 +33,6 @@ from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, nam
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.reading import KINDS, NARROW, notes, numeric
 
-__all__ = ["CASTS", "Program"]
-
 
 class Program:
     """A traced function on terms.

@@ -37,8 +37,6 @@ from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
 
-__all__ = ["BY_VALUE", "ONE_CALL", "ON_CPU", "Proofs", "Side"]
-
 # How a proof is looked for: how programs are read, up to which literal length sums are written out
 # (pairs of channels are 2), and which part of the time that may take.
 WAYS = (("folded", 1, 0.4), ("program", 2, 0.6))

@@ -27,8 +27,6 @@ from .parts import MOST, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs, Side
 from .stating import named_apart
 
-__all__ = ["Traced", "prove"]
-
 # Code that goes through the rows of a batch one by one has a graph for one number of rows only.
 # So does code that has a number for each head, and no operation that says so.
 FIXED = ("", "B", "GH")

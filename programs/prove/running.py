@@ -21,8 +21,6 @@ from .calls import CodeRaised
 from .compared import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
-__all__ = ["Run", "Sides", "away", "gives_none", "seen_of", "shrunk", "witness_of"]
-
 SMALL = (2, 3)
 TRIES = 200
 SHRINKING = 2.0  # seconds in which a witness is made small

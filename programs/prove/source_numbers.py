@@ -19,8 +19,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-__all__ = ["asks_device", "constants_in", "derived", "numbers_in", "numbers_of"]
-
 FOREIGN = {"torch", "numpy", "attnproof", *sys.stdlib_module_names} - {"__main__"}
 OURS = "attnproof"  # what it says of some code, such as its signature, is none of the code's
 OBJECTS = 4000  # that are looked into

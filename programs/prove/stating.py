@@ -26,8 +26,6 @@ from .exporting import Exported
 from .operations import Unread
 from .program import Program, array_of
 
-__all__ = ["Axes", "Graph", "bound_letters", "calls_by_name", "reorders", "stated"]
-
 ROLES = {
     "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
     "G": "heads",

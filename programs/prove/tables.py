@@ -38,8 +38,6 @@ from .operations.reading import (
     recognised,
 )
 
-__all__ = ["Formula", "OfOffsets", "Pattern", "formula_of", "offsets_of", "pattern_of", "small_of"]
-
 LARGEST = 1 << 22  # entries of a table that is looked at
 EXACT = 1 << 31  # sums of a few such numbers are exact in float64
 Digits = tuple[tuple[int, int], ...]

@@ -18,8 +18,6 @@ from attnproof.verdict_line import Condition
 from .exporting import Exported
 from .nodes import leaves, nodes_of
 
-__all__ = ["widths_told"]
-
 MOST = 1 << 31  # positions and lengths that need no word
 # By the end of an operation's name, how large what it gives may be, from what it is given.
 RULES: dict[str, Callable[[list[int], int], int]] = {

@@ -20,8 +20,6 @@ from ..aten import ROWS
 from .exporting import Exported
 from .guards import compiled
 
-__all__ = ["CALL", "OVERHEAD", "TOGETHER", "work_of"]
-
 CALL, OVERHEAD = 100_000, 15_000  # entries that could be written while a call, an operation begins
 INSIDE = 8_000_000  # of an operation that has graphs of its own, before any entry
 TOGETHER = 4  # products that are added in the time in which an entry is written

@@ -26,8 +26,6 @@ from ..angles import Angles
 from .reading import Unread, assume, constant, moves, notes
 from .shapes import axis_of, each_part
 
-__all__ = ["entries_of", "rows_of", "table", "taken"]
-
 NAMED = ("var", "index", "size", "space", "call", "inverse")
 
 

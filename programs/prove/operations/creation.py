@@ -25,8 +25,6 @@ from .reading import (
     sized,
 )  # fmt: skip
 
-__all__ = ["offsets"]
-
 HALF = 0.5
 
 

@@ -12,8 +12,6 @@ from attnproof.symbolic.scalars import is_truth
 
 from .reading import LOW, Unread, bound, constant, entrywise, numeric, opaque
 
-__all__: list[str] = []
-
 
 @entrywise("aten.remainder.Scalar", "aten.remainder.Tensor")
 def remainder(a: Any, b: Any) -> Array:

@@ -14,8 +14,6 @@ from .at_places import rows_of, table
 from .reading import Pair, Unread, constant, length_of, moves, notes, numeric, sized, whole
 from .shapes import axis_of, by_parts, each_part, reshaped, unsqueeze, viewed
 
-__all__ = ["concatenated", "repeated", "sliced"]
-
 END = 1 << 62
 
 

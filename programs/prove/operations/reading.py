@@ -24,12 +24,6 @@ from attnproof.verdict_line import Condition, Kind
 from ... import aten
 from ..angles import Angles
 
-__all__ = [
-    "KINDS", "LOW", "NARROW", "READINGS", "Notes", "Pair", "Unread", "assume", "bound", "constant",
-    "entrywise", "length_of", "moves", "noted", "notes", "noting", "numeric", "opaque", "reads",
-    "sized", "whole",
-]  # fmt: skip
-
 # Whole numbers that wrap round at lengths and positions that people use.
 NARROW = (torch.int8, torch.uint8, torch.int16, torch.uint16)
 

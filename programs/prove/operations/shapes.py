@@ -25,8 +25,6 @@ from .reading import (
     sized,
 )
 
-__all__ = ["axis_of", "by_parts", "each_part", "reshaped", "unsqueeze", "viewed"]
-
 
 def axis_of(axis: int, ndim: int) -> int:
     """An axis counted from the front."""

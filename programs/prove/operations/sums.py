@@ -18,8 +18,6 @@ from .shapes import axis_of
 from .terms import axes as axes_of
 from .terms import matmul, softmax
 
-__all__ = ["flex_attention"]
-
 
 @reads("aten.einsum.default")
 def einsum(equation: str, operands: Sequence[Any], *_: Any, **__: Any) -> Array:
