@@ -30,9 +30,14 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
     >>> identify(made).sentence
     'mask, causal, aligned at the end, True means visible, bool'
     """
+    if subject.kind not in READERS:
+        part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
+        return Identity(subject.kind, (part,))
     try:
         with one_thread():
-            return _identify(watching(subject), draw)
+            reader = import_module(f"{__package__}.{READERS[subject.kind]}")
+            found: Identity = getattr(reader, f"identify_{subject.kind}")(watching(subject), draw)
+            return found
     except NotFinite as seen:
         told = f"{seen}, at ordinary inputs"
         part = Part("finite", False, "which gives NaN or infinity", told)
@@ -49,12 +54,3 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
 READERS = {"rotary": "rotary", "attention": "attention", "bias": "bias", "additive": "additive",
            "mask": "masks"}  # fmt: skip
 """The module that reads each kind of code."""
-
-
-def _identify(subject: Subject, draw: Draw) -> Identity:
-    if subject.kind not in READERS:
-        part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
-        return Identity(subject.kind, (part,))
-    reader = import_module(f"{__package__}.{READERS[subject.kind]}")
-    found: Identity = getattr(reader, f"identify_{subject.kind}")(subject, draw)
-    return found

@@ -21,8 +21,7 @@ from ..response import allowance, gap
 from ..rotary_matrices import order_of
 from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
-from .softmax import DECLARE, OWN, no_multiple, no_order, no_softmax, weights_are
-from .weights import drawn
+from .weights import DECLARE, OWN, drawn, no_multiple, no_order, no_softmax, weights_are
 
 MOST_KEYS = 300  # that are put into a cache
 LONGER = 16  # rows of a table, beside half as many

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
 
 from ..arranging import arranged
 from ..draw import Draw
 from ..identity import Part
+from ..influence import changes
 from ..response import Unsteady, Watching, allowance
 from ..subjects import Attention
 from .masks import Pattern, pattern
@@ -37,7 +37,8 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
         yield Part("dropout in evaluation", True, "random in evaluation (dropout stays on)",
                    "two calls of the layer differ")  # fmt: skip
         return
-    seen = _influence(code, x, draw)
+    other = x + draw.normal(code.embed, salt=32) * 4
+    seen = changes(code.layer, x, other, range(TOKENS)) > 0
     rule = pattern(seen)
     told = f"a change of one token, for each of {TOKENS} tokens"
     if not short:
@@ -190,14 +191,3 @@ class _Softmaxes(Watching):
     ) -> Any:
         self.many += any(word in str(func) for word in ("softmax", "attention"))
         return func(*args, **(kwargs or {}))
-
-
-def _influence(code: Attention, x: Tensor, draw: Draw) -> Tensor:
-    """Which outputs change with which token: (T, T), token s in column s."""
-    assert code.layer is not None  # who calls has seen it
-    changed = []
-    for s in range(TOKENS):
-        other = x.clone()
-        other[:, s] += draw.normal(code.embed, salt=32) * 4
-        changed.append((code.layer(other) - code.layer(x))[0].abs().amax(-1) > 0)
-    return torch.stack(changed, dim=-1).cpu()

@@ -376,9 +376,7 @@ def _causal(said: Suggestions, name: str) -> str:
     for known, text in said.docs.items():
         first = text.strip().partition("\n")[0]
         plain = not re.search(r"(?i)\b(or|if|optional|non|not)\b", first)
-        if plain and re.match(
-            r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b", first
-        ):
+        if plain and CAUSAL.match(first):
             return f"the docstring of {known}: {first!r}"
     return ""
 

@@ -22,6 +22,7 @@ from .rotations import (
     Images,
     images,
     layout_name,
+    of_its_shape,
     reading_error,
     stored_in,
     table_pairs,
@@ -94,12 +95,7 @@ def follows(code: Rotary, draw: Draw) -> str:
         ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
-    out = code.turn(x, ids).double()
-    if out.shape != x.shape:
-        raise ValueError(
-            f"rotary code was given queries {tuple(x.shape)} and gave {tuple(out.shape)}; "
-            "it should give as many of the same width"
-        )
+    out = of_its_shape(code.turn(x, ids), x).double()
     # two results of the same numbers differ by a few roundings of a vector's largest entry
     tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
     if float((out[0] - out[0, :, :1]).abs().max()) > tol:
@@ -169,8 +165,8 @@ def _read(
                   table_part(table, draw.dtype)]  # fmt: skip
     else:
         found = ladders(blocks, pairs, noise, code)
-        parts += [*found.parts(), *_scaled(dynamic), _length(blocks, found, noise),
-                  _sign(found, code),
+        parts += [*found.parts(), *([] if dynamic is None else [dynamic.part()]),
+                  _length(blocks, found, noise), _sign(found, code),
                   *precision_parts(code, draw, blocks, found, noise, ids, dynamic),
                   table_part(table, draw.dtype)]  # fmt: skip
         numbers = {"frequencies": tuple(found.used.tolist()),
@@ -304,10 +300,6 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
     return [Part("values", value, words, "random values at 1 and 2")]
 
 
-def _scaled(dynamic: Dynamic | None) -> list[Part]:
-    return [] if dynamic is None else [dynamic.part()]
-
-
 def about_rotate_half(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float
 ) -> tuple[str, str]:
@@ -318,12 +310,12 @@ def about_rotate_half(
     """
     name = layout_name(pairs)
     i, j = pairs[min(1, len(pairs) - 1)]
+    said = {"half-split": f"channel i with i + {j - i}", "interleaved": "neighbours"}
     worst = max(float(one.away.max()) for one in blocks)
     if worst <= 4 * noise:
-        by = {"half-split": f"channel i with i + {j - i}", "interleaved": "neighbours"}
-        if name not in by:
+        if name not in said:
             return f"the rotation is right: it and the table have the same pairs, {name}", ""
-        return (f"rotate_half is right for {name} layout: the table pairs {by[name]} and so does "
+        return (f"rotate_half is right for {name} layout: the table pairs {said[name]} and so does "
                 "the rotation"), ""  # fmt: skip
     if any(one.mirrored() for one in blocks):
         told = "no minus sign stands before one of the two sines, so that pairs are not turned"
@@ -332,14 +324,8 @@ def about_rotate_half(
     table = table_pairs(bad, pairs)
     if table is not None and table != list(pairs):
         told = (f"the table is {layout_name(table)} and the rotation pairs "
-                f"{_said(name, i, j)}")  # fmt: skip
+                f"{said.get(name, name)}")  # fmt: skip
         return f"no: {told}: the relative law fails", told
     told = (f"channels {i} and {j} are mixed and do not turn into each other: they end {worst:.2g} "
             "of their length away")  # fmt: skip
     return f"no: {told}: the relative law fails", told
-
-
-def _said(name: str, i: int, j: int) -> str:
-    return {"interleaved": "neighbours", "half-split": f"channel i with i + {j - i}"}.get(
-        name, name
-    )

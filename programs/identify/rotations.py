@@ -117,18 +117,22 @@ def images(code: Rotary, positions: Tensor, draw: Draw, *, axis: int = 0, with_l
         x = torch.eye(D, dtype=draw.dtype, device=draw.device)
         x = x[:, None, None, :].expand(D, H, len(place), D).contiguous()
         ids = place.to(draw.device)[None].expand(D, *place.shape).contiguous()
-        result = turn(x, ids)
-        if result.shape != x.shape:
-            raise ValueError(
-                f"rotary code was given queries {tuple(x.shape)} and gave {tuple(result.shape)}; "
-                "it should give as many of the same width"
-            )
-        result = result.detach()[:, :, : len(part)]
+        result = of_its_shape(turn(x, ids), x).detach()[:, :, : len(part)]
         if H > 1:
             apart = result[:, 1:] - result[:, :1]
             differ = max(differ, float(apart.abs().nan_to_num().max()))
         found.append(result[:, 0].transpose(0, 1).to("cpu", torch.float64))
     return Images(positions, torch.cat(found), differ)
+
+
+def of_its_shape(result: Tensor, x: Tensor) -> Tensor:
+    """What code made of queries.  Raises ``ValueError`` where that has another shape."""
+    if result.shape != x.shape:
+        raise ValueError(
+            f"rotary code was given queries {tuple(x.shape)} and gave {tuple(result.shape)}; "
+            "it should give as many of the same width"
+        )
+    return result
 
 
 def stored_in(blocks: Blocks, data: torch.dtype) -> torch.dtype:

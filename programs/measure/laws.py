@@ -20,7 +20,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..identify.applicability import channel_order, meant_otherwise, no_formula
 from ..identify.calls import REFUSALS, NotAsked
-from ..identify.softmax import weights_are
+from ..identify.weights import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary

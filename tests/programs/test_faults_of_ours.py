@@ -43,11 +43,11 @@ def test_a_fault_of_ours_is_an_internal_error(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert METHODS[method](subject()).verdict == "holds"
-    monkeypatch.setattr(HOOK, planted("programs/identify/softmax.py"))
+    monkeypatch.setattr(HOOK, planted("programs/identify/weights.py"))
     found = METHODS[method](subject())
     assert found.verdict == "internal error", found.why
     assert "KeyError: 'planted'" in found.why
-    assert "programs/identify/softmax.py" in found.traceback
+    assert "programs/identify/weights.py" in found.traceback
 
 
 def test_what_the_code_raises_says_nothing_against_asking() -> None:
