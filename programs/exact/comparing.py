@@ -59,24 +59,22 @@ def compared(sides: Sides, session: Session) -> Compared:
     if a.shape != b.shape:
         told = f"{sides.here[0]}: {tuple(a.shape)}; {sides.there[0]}: {tuple(b.shape)}"
         raise ValueError(f"two sides of different shapes, {told}")
-    where = torch.ones(a.shape, dtype=torch.bool)
-    if sides.where is not None:
-        where = sides.where.expand(a.shape)
     entries = differ = unknown = 0
     numbers = _numbers(a), _numbers(b)
-    known = where & numbers[0].isfinite() & numbers[1].isfinite()
-    one = where & (numbers[0].isfinite() != numbers[1].isfinite())
+    known = numbers[0].isfinite() & numbers[1].isfinite()
+    one = numbers[0].isfinite() != numbers[1].isfinite()
     chance: Fraction | None = Fraction(0)
     for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
-        counted = [_counted(u, v, where) for u, v in zip(x.levels, y.levels, strict=True)
+        counted = [_counted(u, v) for u, v in zip(x.levels, y.levels, strict=True)
                    if u is not None and v is not None]  # fmt: skip
         entries += counted[-1][0]
         differ += max(n for _, n in counted)
         unknown += int((known & ~(x.top.isfinite() & y.top.isfinite())).sum())
-        chance = None if chance is None else _either(chance, _chance(x, y, session))
+        own = _chance(x, y, session)
+        chance = None if chance is None or own is None else max(chance, own)
     unknown += int(one.sum())
-    unknown += int((where & (numbers[0].isnan() | numbers[1].isnan())).sum())
-    error, bound, at, values = _measured(*numbers, where, session)
+    unknown += int((numbers[0].isnan() | numbers[1].isnan()).sum())
+    error, bound, at, values = _measured(*numbers, session)
     dtype = str(a.dtype).removeprefix("torch.")
     return Compared(sides, entries, differ, error, bound, chance, dtype, at, values,
                     unknown)  # fmt: skip
@@ -92,10 +90,6 @@ def same(before: Sides, after: Sides, session: Session) -> bool:
             if not bool(((x.top == y.top) | (x.top.isnan() & y.top.isnan())).all()):
                 return False
     return True
-
-
-def _either(a: Fraction, b: Fraction | None) -> Fraction | None:
-    return None if b is None else max(a, b)
 
 
 def _fields(x: Tensor, session: Session) -> tuple[Field, ...]:
@@ -114,9 +108,9 @@ def _numbers(x: Tensor) -> Tensor:
     return found if found.is_floating_point() else found.double()
 
 
-def _counted(x: Tensor, y: Tensor, where: Tensor) -> tuple[int, int]:
+def _counted(x: Tensor, y: Tensor) -> tuple[int, int]:
     """Entries that are defined on both sides, and those that differ."""
-    fine = where & ~x.isnan() & ~y.isnan()
+    fine = ~x.isnan() & ~y.isnan()
     return int(fine.sum()), int((fine & (x != y)).sum())
 
 
@@ -130,7 +124,7 @@ def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
 
 
 def _measured(
-    a: Tensor, b: Tensor, where: Tensor, session: Session
+    a: Tensor, b: Tensor, session: Session
 ) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:  # fmt: skip
     """The largest difference, and a bound on what rounding makes of equal values.
 
@@ -142,7 +136,7 @@ def _measured(
         return 0.0, 0.0, (), (0.0, 0.0)
     low = max(session.short, *(torch.finfo(x.dtype).eps / 2 for x in (a, b)))
     x, y = a.double(), b.double()
-    fine = where & x.isfinite() & y.isfinite()
+    fine = x.isfinite() & y.isfinite()
     gap = torch.where(fine, (x - y).abs(), 0.0)
     size = torch.where(fine, torch.maximum(x.abs(), y.abs()), 0.0).max()
     terms = PER_ENTRY * max(a.shape) + 2 * session.largest

@@ -16,8 +16,8 @@ from torch import Tensor
 from ...numeric.residues.residue import common
 from .session import HIDDEN, Field, Lost, NoMeaning, Number, Pair, Payload, Session
 
-PLACE, POSITION = 1, 2
-"""Whole numbers that the code counted itself, and positions that were given to it."""
+POSITION = 1
+"""The source of whole numbers that were given to the code as positions; 0 of all others."""
 SMOOTH = frozenset((
     "index", "index_select", "gather", "embedding", "take", "div", "true_divide", "reciprocal",
     "pow", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "mean", "sum",

@@ -28,8 +28,6 @@ class Sides:
     here: tuple[str, Tensor]
     there: tuple[str, Tensor]
     inputs: Mapping[str, Any]
-    where: Tensor | None = None
-    """The entries that are compared, where not all are."""
     given: bool = True
     """Whether the code is given what is drawn; else the sides are what it makes of sizes."""
 
@@ -51,14 +49,16 @@ class Lab:
         """What is drawn from here on is what was drawn from the start, or from elsewhere."""
         self._drawn = start
 
+    def _next(self) -> torch.Generator:
+        self._drawn += 1
+        return torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
+
     @apart
     def numbers(self, *shape: int) -> Duck:
         """Independent random numbers."""
-        self._drawn += 1
         if shape not in self.shapes and len(shape) > 1:
             self.shapes.append(shape)
-        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
-        numbers = torch.randn(shape, generator=generator, dtype=torch.float64).to(self.dtype)
+        numbers = torch.randn(shape, generator=self._next(), dtype=torch.float64).to(self.dtype)
         levels = tuple(self.session.drawn(k, shape, self._drawn)
                        for k in range(len(self.session.fields)))  # fmt: skip
         return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
@@ -82,16 +82,12 @@ class Lab:
     @apart
     def whole_numbers(self, most: int, *shape: int, first: int = 0) -> Tensor:
         """Plain random whole numbers from ``first`` to ``most``."""
-        self._drawn += 1
-        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
-        return torch.randint(first, most + 1, shape, generator=generator)
+        return torch.randint(first, most + 1, shape, generator=self._next())
 
     @apart
     def order(self, n: int) -> Tensor:
         """A permutation of n > 1 that moves every entry."""
-        self._drawn += 1
-        generator = torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
-        found = torch.arange(n)
+        generator, found = self._next(), torch.arange(n)
         while bool((found == torch.arange(n)).any()):
             found = torch.randperm(n, generator=generator)
         return found

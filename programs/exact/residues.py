@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partialmethod
 from math import prod
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.residues.residue import CONSTANT, Degree, common
+from .guards import as_numbers
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep, either
 
 MOST_TERMS = 6
@@ -26,13 +28,7 @@ def is_number(x: Any) -> bool:
 
 def _number(x: Any) -> Number:
     """A plain tensor, or a number of Python, as whole multiples."""
-    if isinstance(x, Number):
-        return x
-    t = torch.as_tensor(x)
-    if t.is_floating_point():
-        value = t.double()
-        return Number(((torch.ones_like(value, dtype=torch.int64), value),))
-    return Number(((t.long(), torch.ones(t.shape, dtype=torch.float64)),))
+    return x if isinstance(x, Number) else as_numbers(torch.as_tensor(x))
 
 
 def _spread(terms: Sequence[tuple[Tensor, Tensor]]) -> Number:
@@ -141,16 +137,14 @@ class Value:
 
     def inverse(self) -> Value:
         """1/x; NaN where x is 0."""
-        x = self.field
-        levels: list[Tensor | None] = []
-        for arithmetic, part in zip(self.session.fields, x.levels, strict=True):
-            if part is None:
-                levels.append(None)
-                continue
+        fields = self.session.fields
+
+        def at(level: int, part: Tensor) -> Tensor:
             fine = (part != 0) & part.isfinite()
-            found = arithmetic.inverted(torch.where(fine, part, 1.0))
-            levels.append(torch.where(fine, found, torch.nan))
-        return self._with(Field(tuple(levels), None if x.degree is None else x.degree.inverse()))
+            found = fields[level].inverted(torch.where(fine, part, 1.0))
+            return torch.where(fine, found, torch.nan)
+
+        return self._with(self.field.at_levels(at, Degree.inverse))
 
     def __truediv__(self, other: Any) -> Value:
         a, b = self.carried, plain(other)
@@ -210,13 +204,12 @@ class Value:
         x = self.field
         over = tuple(axes) or tuple(range(x.top.ndim))
         count = prod(x.top.shape[d] for d in over)
-        levels = tuple(
-            None if part is None
-            else self.session.fields[level].reduced(part.sum(over, keepdim=keep) if over else part)
-            for level, part in enumerate(x.levels)
-        )  # fmt: skip
-        degree = None if x.degree is None else x.degree.summed(max(1, count))
-        return self._with(Field(levels, degree))
+        fields = self.session.fields
+
+        def at(level: int, part: Tensor) -> Tensor:
+            return fields[level].reduced(part.sum(over, keepdim=keep) if over else part)
+
+        return self._with(x.at_levels(at, lambda degree: degree.summed(max(1, count))))
 
 
 def plain(x: Any) -> Any:
@@ -295,30 +288,18 @@ class Residues:
         """A function of which nothing is known but that equal values give equal values."""
         return self.number(self.session.unknown_function(name, self.session.field(plain(x))))
 
-    def sqrt(self, x: Value) -> Value:
-        """A root, as an unknown function."""
-        return self.unknown("sqrt", x)
-
-    def log(self, x: Value) -> Value:
-        """A logarithm, as an unknown function."""
-        return self.unknown("log", x)
-
-    def cos(self, x: Value) -> Value:
-        """The cosine of known multiples of frequencies; of others an unknown function."""
+    def turned(self, name: str, place: int, x: Value) -> Value:
+        """Cosine or sine of known multiples of frequencies; of others an unknown function."""
         if isinstance(x.carried, Number):
-            return self.number(self.session.turned(x.carried)[0])
-        return self.unknown("cos", x)
+            return self.number(self.session.turned(x.carried)[place])
+        return self.unknown(name, x)
 
-    def sin(self, x: Value) -> Value:
-        """The sine."""
-        if isinstance(x.carried, Number):
-            return self.number(self.session.turned(x.carried)[1])
-        return self.unknown("sin", x)
+    sqrt, log = partialmethod(unknown, "sqrt"), partialmethod(unknown, "log")
+    cos, sin = partialmethod(turned, "cos", 0), partialmethod(turned, "sin", 1)
 
     def exp(self, x: Value) -> Value:
         """An exponential: one level up the tower, from Z_q to Z_p with q | p − 1."""
         field, session = self._field(x), self.session
-        session.exponentials += 1
         levels: list[Tensor | None] = [None]
         for level, part in enumerate(field.levels[:-1]):
             levels.append(None if part is None else session.power(level, part))
@@ -395,11 +376,10 @@ class Residues:
 
     def cumulative_sum(self, x: Value, axis: int) -> Value:
         """Σ of the entries up to each place of an axis."""
-        field = self._field(x)
-        levels = tuple(None if v is None else self.session.fields[k].reduced(v.cumsum(axis))
-                       for k, v in enumerate(field.levels))  # fmt: skip
-        degree = None if field.degree is None else field.degree.summed(x.shape[axis])
-        return self.number(Field(levels, degree))
+        fields = self.session.fields
+        found = self._field(x).at_levels(lambda level, v: fields[level].reduced(v.cumsum(axis)),
+                                         lambda degree: degree.summed(x.shape[axis]))  # fmt: skip
+        return self.number(found)
 
     def softmax(self, x: Any, axis: int, *, every_row_sees: bool = False) -> Value:
         """e^x over the sum of e^x; a row where all is hidden is not defined."""

@@ -132,14 +132,9 @@ def _copy(xp: Residues, x: Any, source: Any, *_: Any, **__: Any) -> Value:
     return xp.joined([source, like], lambda v: v[0].expand(v[1].shape).clone())
 
 
-@rule("fill", "full_like")
-def _fill(xp: Residues, x: Any, value: Any, **_: Any) -> Value:
+@rule("fill", "full_like", "ones_like")
+def _fill(xp: Residues, x: Any, value: Any = 1, **_: Any) -> Value:
     return _copy(xp, x, value)
-
-
-@rule("ones_like")
-def _ones(xp: Residues, x: Any, **_: Any) -> Value:
-    return _copy(xp, x, 1)
 
 
 @rule("zero", "zeros_like")
@@ -228,14 +223,11 @@ def _largest(xp: Residues, x: Field, dims: tuple[int, ...], keep: bool, name: st
     return found.moved(lambda v: torch.where(lost, torch.nan, v))
 
 
-@rule("amax")
-def _amax(xp: Residues, x: Any, dims: Any = (), keep: bool = False) -> Value | None:
-    return _largest(xp, x, axes_of(dims), keep, "max") if isinstance(x, Field) else None
+for _name in ("max", "min"):
 
-
-@rule("amin")
-def _amin(xp: Residues, x: Any, dims: Any = (), keep: bool = False) -> Value | None:
-    return _largest(xp, x, axes_of(dims), keep, "min") if isinstance(x, Field) else None
+    @rule(f"a{_name}")
+    def _most(xp: Residues, x: Any, dims: Any = (), keep: bool = False, name: str = _name) -> Any:
+        return _largest(xp, x, axes_of(dims), keep, name) if isinstance(x, Field) else None
 
 
 @rule("max")

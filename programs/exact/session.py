@@ -40,6 +40,13 @@ class Field:
         """The same entries in other places."""
         return Field(tuple(None if x is None else how(x) for x in self.levels), self.degree)
 
+    def at_levels(
+        self, how: Callable[[int, Tensor], Tensor], degree: Callable[[Degree], Degree | None]
+    ) -> Field:
+        """What is done to the residues at each level that is there, and to the degree."""
+        levels = (None if x is None else how(level, x) for level, x in enumerate(self.levels))
+        return Field(tuple(levels), None if self.degree is None else degree(self.degree))
+
     @property
     def top(self) -> Tensor:
         """The residues at the highest level, which are never missing."""
@@ -125,12 +132,12 @@ class Session:
     """
 
     def __init__(self, seed: int = 0, depth: int = 1, place: int = 0) -> None:
-        self.seed, self.depth = seed, depth
+        self.seed = seed
         self.tower = tower(depth, place)
         self.fields = tuple(FieldArithmetic(p) for p in self.tower.primes)
         self.open = True
         self.functions: set[str] = set()
-        self.exponentials = self.angles = self.unknown = 0
+        self.angles = 0
         self.largest, self.short = 1.0, 0.0
         self.hidden, self.written = -inf, False
         self.refused: Exception | None = None
@@ -206,10 +213,7 @@ class Session:
             part = arithmetic.reduced(torch.remainder(thirds, p) * pow(PARTS, -1, p))
             found.append(torch.where(dyadic, half, part))
         some = ~dyadic & ~simple & (finite > HIDDEN)
-        if not bool(some.any()):
-            return found, None
-        self.unknown += int(some.sum())
-        return found, some
+        return found, some if bool(some.any()) else None
 
     def field(self, payload: Payload | Tensor | float) -> Field:
         """Anything that was computed, as residues."""
@@ -342,12 +346,10 @@ class Session:
     def unknown_function(self, name: str, x: Field) -> Field:
         """A function of which nothing is known but that equal values give equal values."""
         self.functions.add(name.partition("/")[0])
-        levels: list[Tensor | None] = []
-        for level, part in enumerate(x.levels):
-            if part is None:
-                levels.append(None)
-                continue
+
+        def at(level: int, part: Tensor) -> Tensor:
             finite = part.isfinite()
             found = self.hashed(level, torch.where(finite, part, 0.0).long(), name)
-            levels.append(torch.where(finite, found, torch.nan))
-        return Field(tuple(levels), None)
+            return torch.where(finite, found, torch.nan)
+
+        return x.at_levels(at, lambda _: None)
