@@ -57,16 +57,17 @@ class Angles:
             angle = where[..., None] * frequencies
             both = [(xp.sin if sine else xp.cos)(angle) for sine in self.sines[:2]]
             found = xp.reshape(xp.stack(both, axis=-1), (*where.axes, len(self.columns)))
-            return self._shaped(found, where, rest, factor)
-        angle = where[..., None] * _taken(frequencies, self.columns)
-        if len(set(self.sines)) == 1:
-            found = (xp.sin if self.sines[0] else xp.cos)(angle)
-        elif self.sines == (False,) * half + (True,) * half:
-            found = xp.concat((xp.cos(angle[..., :half]), xp.sin(angle[..., half:])), axis=-1)
         else:
-            found = xp.stack([(xp.sin if sine else xp.cos)(angle[..., k])
-                              for k, sine in enumerate(self.sines)], axis=-1)  # fmt: skip
-        return self._shaped(found, where, rest, factor)
+            angle = where[..., None] * _taken(frequencies, self.columns)
+            if len(set(self.sines)) == 1:
+                found = (xp.sin if self.sines[0] else xp.cos)(angle)
+            elif self.sines == (False,) * half + (True,) * half:
+                found = xp.concat((xp.cos(angle[..., :half]), xp.sin(angle[..., half:])), axis=-1)
+            else:
+                found = xp.stack([(xp.sin if sine else xp.cos)(angle[..., k])
+                                  for k, sine in enumerate(self.sines)], axis=-1)  # fmt: skip
+        found = found if factor is None else found * factor
+        return found if rest == (len(self.columns),) else xp.reshape(found, (*where.axes, *rest))
 
     @property
     def _alternates(self) -> bool:
@@ -75,12 +76,6 @@ class Angles:
         told = self.sines[:2] * count
         pairs = tuple(k for k in range(count) for _ in range(2))
         return self.sines == told and self.sines[:1] != self.sines[1:2] and self.columns == pairs
-
-    def _shaped(
-        self, found: Array, where: Array, rest: tuple[int, ...], factor: Array | None
-    ) -> Array:  # fmt: skip
-        found = found if factor is None else found * factor
-        return found if rest == (len(self.columns),) else xp.reshape(found, (*where.axes, *rest))
 
 
 def _taken(frequencies: Array, columns: tuple[int, ...]) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from math import prod
@@ -68,13 +68,9 @@ class Call:
             raise CodeRaised from error
 
 
-def _modules(subject: Subject) -> tuple[nn.Module, ...]:
-    return () if subject.module is None else (subject.module,)
-
-
 def calls_of(subject: Subject) -> tuple[Call, ...]:
     """What can be traced of this code; of a window, what a module makes for the one it has."""
-    used = _modules(subject)
+    used = () if subject.module is None else (subject.module,)
     if isinstance(subject, Rotary):
         return _rotary(subject, used)
     if isinstance(subject, Attention):
@@ -88,11 +84,7 @@ def calls_of(subject: Subject) -> tuple[Call, ...]:
     if isinstance(subject, Bias) and subject.bias is not None:
         return (_counted("biased", subject.bias, used, _beside(subject)),)
     if isinstance(subject, Bias):
-        made = window_of(subject)
-        return () if made is None else (
-            Call("windowed", made.bias, (), (), (made.module,),
-                 (Condition(f"window = {made.sizes}", "for"),)),
-        )  # fmt: skip
+        return tuple(_windowed(subject))
     if isinstance(subject, Mask):
         return (_counted("masked", subject.mask, used, _beside(subject)),)
     if isinstance(subject, Pair):
@@ -225,15 +217,6 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
 MAKES = ("forward", "get_bias", "get_relative_position_bias", "_get_rel_pos_bias")
 
 
-@dataclass(frozen=True)
-class Window:
-    """The bias of a window, as (H, *window, *window); the module that makes it; its sizes."""
-
-    bias: Callable[[], Tensor]
-    module: nn.Module
-    sizes: str
-
-
 def places_of(module: nn.Module | None) -> int:
     """How many places the window of a module has that takes no other number of tokens, or 0."""
     for part in () if module is None else module.modules():
@@ -249,25 +232,25 @@ def _index(module: Any) -> Tensor | None:
     return found if isinstance(found, Tensor) else None
 
 
-def window_of(subject: Bias) -> Window | None:
-    """The bias of the window that a module has; axes of length 1 are left out.
+def _windowed(subject: Bias) -> Iterator[Call]:
+    """The bias (H, *window, *window) of the window that a module has, without axes of length 1.
 
-    None for code that is no module with a window and an index, or has no bias of its own without
+    Nothing for code that is no module with a window and an index, or has no bias of its own without
     further inputs.  The module is a copy with numbers drawn for its parameters: a table is made
     of zeros, for which every law holds.
     """
     module: Any = subject.module
     sizes = _sizes(getattr(module, "window_size", None))
     if _index(module) is None or prod(sizes) < 2:
-        return None
+        return
     longer = [n for n in sizes if n > 1]
     try:
         copy = _drawn(module)
         made = _made(copy)
     except Exception:  # noqa: BLE001 (a module may not be copied, or have calls without signature)
-        return None
+        return
     if made is None:
-        return None
+        return
     places, told, name = prod(sizes), " by ".join(map(str, sizes)), type(module).__name__
 
     def windowed() -> Tensor:
@@ -281,7 +264,8 @@ def window_of(subject: Bias) -> Window | None:
             )
         return bias.reshape(-1, *longer, *longer)
 
-    return Window(windowed, copy, " × ".join(map(str, sizes)))
+    where = Condition(f"window = {' × '.join(map(str, sizes))}", "for")
+    yield Call("windowed", windowed, (), (), (copy,), (where,))
 
 
 def _sizes(told: Any) -> tuple[int, ...]:

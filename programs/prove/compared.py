@@ -65,7 +65,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
             return wrong
     crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
     for call, tried in ((_with_gradients(code), tuple(map(apart, others))),
-                        (_of_trained(code), others), *crossed):  # fmt: skip
+                        (_with_gradients(code, trained=True), others), *crossed):  # fmt: skip
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, own)
@@ -178,19 +178,14 @@ def runs_of(
     return run
 
 
-def _with_gradients(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _with_gradients(
+    code: Callable[..., Tensor], *, trained: bool = False
+) -> Callable[..., Tensor]:  # fmt: skip
+    """The code with gradients wanted; ``trained``: through its inputs, of layers before it."""
     def run(*inputs: Tensor) -> Tensor:
         with torch.enable_grad():
-            return code(*inputs).detach()
-
-    return run
-
-
-def _of_trained(code: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The code on what comes from layers before it, through which gradients are wanted."""
-    def run(*inputs: Tensor) -> Tensor:
-        with torch.enable_grad():
-            given = (x.clone().requires_grad_() * 1 if x.is_floating_point() else x for x in inputs)
+            given = (x.clone().requires_grad_() * 1 if trained and x.is_floating_point() else x
+                     for x in inputs)  # fmt: skip
             return code(*given).detach()
 
     return run
@@ -204,13 +199,9 @@ def apart(x: Tensor) -> Tensor:
 def _of_other_sizes(call: Call, axes: Axes) -> tuple[Tensor, ...]:
     """Inputs like those of a call, every symbolic axis longer, no two by as much."""
     generator = torch.Generator().manual_seed(1)
-    more = {n: place for place, n in enumerate(_symbolic(call, axes), start=1)}
-    shapes = [
-        tuple(n + more.get(axes[letter], 0)
-              for letter, n in zip(told.split(), x.shape, strict=True))
-        for told, x in zip(call.letters, call.inputs, strict=True)
-    ]  # fmt: skip
-    return _inputs(call, shapes, generator)
+    sizes = _symbolic(call, axes).items()
+    more = {length: n + place for place, (length, n) in enumerate(sizes, start=1)}
+    return _inputs(call, _shapes(call, axes, more), generator)
 
 
 def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
@@ -221,11 +212,8 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
     orders = [[2] * count, [4] * count, [2 + k for k in range(count)],
               [2 + 3 * k for k in range(count)][::-1], [5 - k % 2 * 2 for k in range(count)],
               [3 + k % 2 * 4 for k in range(count)]]  # fmt: skip
-    for sizes in map(tuple, orders):
-        at = dict(zip(free, sizes, strict=True))
-        shapes = [tuple(at.get(axes[letter], n)
-                        for letter, n in zip(told.split(), x.shape, strict=True))
-                  for told, x in zip(call.letters, call.inputs, strict=True)]  # fmt: skip
+    for sizes in orders:
+        shapes = _shapes(call, axes, dict(zip(free, sizes, strict=True)))
         known = {
             length: n for shape, own in zip(graph.exported.shapes, shapes, strict=True)
             for length, n in zip(shape, own, strict=True) if isinstance(length, str)
@@ -234,10 +222,17 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
             yield _inputs(call, shapes, generator)
 
 
-def _symbolic(call: Call, axes: Axes) -> list[Term]:
-    """The symbolic lengths of a call, each once."""
-    sizes = dict.fromkeys(axes[c] for told in call.letters for c in told.split())
-    return [n for n in sizes if n.op == "size"]
+def _symbolic(call: Call, axes: Axes) -> dict[Term, int]:
+    """The symbolic lengths of a call, each once, with the number it has in the trace."""
+    return {axes[letter]: n for told, x in zip(call.letters, call.inputs, strict=True)
+            for letter, n in zip(told.split(), x.shape, strict=True)
+            if axes[letter].op == "size"}  # fmt: skip
+
+
+def _shapes(call: Call, axes: Axes, at: Mapping[Term, int]) -> list[tuple[int, ...]]:
+    """The shapes of the inputs of a call with these lengths; others are as they were."""
+    return [tuple(at.get(axes[letter], n) for letter, n in zip(told.split(), x.shape, strict=True))
+            for told, x in zip(call.letters, call.inputs, strict=True)]  # fmt: skip
 
 
 def _inputs(
@@ -255,11 +250,8 @@ def _inputs(
 
 WHOLE = (*NARROW, torch.int32, torch.uint32, torch.uint64)
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "erf": torch.erf, "trunc": torch.trunc, "floor": torch.floor, "ceil": torch.ceil,
-    "round": torch.round, "softplus": torch.nn.functional.softplus,
-    "mish": torch.nn.functional.mish,
-    "elu": torch.nn.functional.elu, "leaky_relu": torch.nn.functional.leaky_relu,
-    "hardswish": torch.nn.functional.hardswish,
+    **{name: getattr(torch, name) for name in ("erf", "trunc", "floor", "ceil", "round")},
+    **{name: getattr(torch.nn.functional, name) for name in ("softplus", "mish", "hardswish")},
     **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
 }  # fmt: skip
 # Code computes in float32 inside, tables among it; the term is evaluated in float64.  A reading

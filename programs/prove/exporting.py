@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -67,8 +67,7 @@ class _Called(nn.Module):
 class Exported:
     """A graph: its nodes, the shapes of its inputs, its guards, what its tensors are.
 
-    ``shapes`` has an integer or the name of a length for each axis of each input, ``guards`` the
-    name of a length and what holds of it.  ``tables``
+    ``shapes`` has an integer or the name of a length for each axis of each input.  ``tables``
     are the parameters and buffers that stand for any values: names to givens.  ``small`` are those
     of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
@@ -80,7 +79,6 @@ class Exported:
     program: ExportedProgram
     nodes: tuple[Node, ...]
     shapes: tuple[tuple[int | str, ...], ...]
-    guards: tuple[tuple[str, str], ...]
     tables: dict[str, Given]
     values: dict[str, Tensor]
     roles: dict[str, tuple[str, Any]]
@@ -110,9 +108,10 @@ class Exported:
         """How many operations the graph has."""
         return sum(node.op == "call_function" for node in self.nodes)
 
-    def role_of(self, node: Node) -> tuple[str, Any]:
-        """Whether a placeholder is an input, a table with a name, or a constant with its value."""
-        return self.roles[node.name]
+    @property
+    def ranges(self) -> dict[str, Any]:
+        """The ranges of the lengths, by their names."""
+        return {str(s): r for s, r in self.program.range_constraints.items()}
 
 
 def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
@@ -153,58 +152,61 @@ def exported(
     ``lengths`` says of each axis of each input whether its length is symbolic, where the code
     allows that.  Raises :class:`NotTraced`.
     """
-    return _read(*_traced(call, inputs, lengths, modules))
+    return read(traced(call, inputs, lengths, modules))
 
 
-def exported_pair(
-    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
-    modules: Sequence[nn.Module] = (),
-) -> tuple[Exported, Exported]:  # fmt: skip
-    """The graphs of both results of a call, each of its own of the first two inputs; one trace.
+@dataclass(frozen=True)
+class Trace:
+    """A program, the storages that are trained, and the constants that the code writes down."""
 
-    Raises :class:`NotTraced`.
-    """
-    made = _traced(call, inputs, lengths, modules)
-    return _read(*made, place=0), _read(*made, place=1)
+    program: ExportedProgram
+    trained: frozenset[int]
+    literals: frozenset[str]
 
 
-def _traced(
+def traced(
     call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
-) -> tuple[ExportedProgram, frozenset[int], frozenset[str]]:  # fmt: skip
-    """A program, the storages that are trained, and the constants that the code writes down."""
+) -> Trace:  # fmt: skip
+    """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
     wrapped = _Called(call, list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
     try:
-        with warnings.catch_warnings(), _Quiet(), _uncached(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            fast = torch.backends.mha.get_fastpath_enabled()
-            torch.backends.mha.set_fastpath_enabled(False)
-            try:
-                program = export(wrapped, tuple(inputs), strict=False,
-                                 dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
-                literals = _literals(program)
-                if not _is_read(program):
-                    program = _decomposed(program)
-            finally:
-                torch.backends.mha.set_fastpath_enabled(fast)
+        with _tracing():
+            program = export(wrapped, tuple(inputs), strict=False,
+                             dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
+            literals = _literals(program)
+            if not _is_read(program):
+                program = _decomposed(program)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
-    return program, frozenset(storages_of_trained(call, inputs)), literals
+    return Trace(program, frozenset(storages_of_trained(call, inputs)), literals)
 
 
-def _uncached() -> AbstractContextManager[Any]:
-    """Tracing that keeps no results of operations.
+@contextmanager
+def _tracing() -> Iterator[None]:
+    """Tracing without a word of what it tries, of layers as they are written.
 
-    With symbolic lengths more time goes into keeping them than they save.
+    It keeps no results of operations: with symbolic lengths keeping them takes more time than it
+    saves.
     """
     import torch._dynamo.config as tracing  # it takes a second, and export loads it anyway
 
-    patched: AbstractContextManager[Any] = tracing.patch(fake_tensor_cache_enabled=False)
-    return patched
+    logger, fast = logging.getLogger("torch"), torch.backends.mha.get_fastpath_enabled()
+    level = logger.level
+    uncached = tracing.patch(fake_tensor_cache_enabled=False)
+    try:
+        with warnings.catch_warnings(), uncached, torch.no_grad():
+            warnings.simplefilter("ignore")
+            logger.setLevel(logging.CRITICAL)
+            torch.backends.mha.set_fastpath_enabled(False)
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        logger.setLevel(level)
 
 
 def _is_read(program: ExportedProgram) -> bool:
@@ -230,17 +232,6 @@ def _short(error: Exception) -> str:
     return text if len(text) < 300 else text[:297] + "..."
 
 
-class _Quiet:
-    """torch.export logs what it tries; a reader of ours hears of the outcome alone."""
-
-    def __enter__(self) -> None:
-        self.level = logging.getLogger("torch").level
-        logging.getLogger("torch").setLevel(logging.CRITICAL)
-
-    def __exit__(self, *_: object) -> None:
-        logging.getLogger("torch").setLevel(self.level)
-
-
 def _literals(program: ExportedProgram) -> frozenset[str]:
     """Constants that the code writes down, as torch.tensor([1, 2]): each call makes them anew."""
     lifted = (aten.lift_fresh_copy.default, aten.lift_fresh.default, aten.lift.default)
@@ -261,10 +252,9 @@ def _held(target: str, value: Tensor, kind: InputKind) -> str:
     return f"a tensor {tuple(value.shape)} that the code holds"
 
 
-def _read(
-    program: ExportedProgram, trained: Collection[int], literals: Collection[str] = (),
-    place: int | None = None,
-) -> Exported:  # fmt: skip
+def read(trace: Trace, place: int | None = None) -> Exported:
+    """The graph of a trace; of two results of two first inputs, that of the one at a place."""
+    program = trace.program
     shapes: list[tuple[int | str, ...]] = []
     tables: dict[str, Given] = {}
     values: dict[str, Tensor] = {}
@@ -284,9 +274,9 @@ def _read(
         target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
         value = (program.state_dict if spec.kind == InputKind.PARAMETER or spec.persistent
                  else program.constants)[str(spec.target)]  # fmt: skip
-        if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trained:
+        if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
-        held = "" if spec.arg.name in literals else _held(target, value, spec.kind)
+        held = "" if name in trace.literals else _held(target, value, spec.kind)
         roles[name], given = _table(target, value, tables, held)
         if given is not None:
             tables[roles[name][1]] = given
@@ -294,10 +284,8 @@ def _read(
             written = None if spec.persistent else small_of(value, held)
             if written is not None:
                 small[roles[name][1]] = written
-    guards = tuple((str(symbol), _guard(str(symbol), bounds))
-                   for symbol, bounds in program.range_constraints.items())  # fmt: skip
     only = () if place is None else (results_of(program)[place],)
-    found = Exported(program, live(program.graph, only), tuple(shapes), guards, tables, values,
+    found = Exported(program, live(program.graph, only), tuple(shapes), tables, values,
                      roles, conditions_of(program), place, small)  # fmt: skip
     return replace(found, shapes=found.taken(shapes))
 
@@ -317,11 +305,6 @@ def _length(n: Any) -> int | str:
     if not str(n).isidentifier():
         raise NotTraced(f"the code takes lengths that depend on each other alone: one is {n}")
     return str(n)
-
-
-def _guard(symbol: str, bounds: Any) -> str:
-    told = f"{symbol} >= {bounds.lower}"
-    return f"{told}, {symbol} <= {bounds.upper}" if bounds.upper.is_Integer else told
 
 
 def _table(

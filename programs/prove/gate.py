@@ -21,7 +21,7 @@ from time import process_time
 import torch
 from torch import Tensor, nn
 
-from .compared import CHANGES, apart, runs_of
+from .compared import CHANGES, apart, run_of, runs_of
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
@@ -62,7 +62,6 @@ class Gate:
     how: str = ""
     raises: dict[str, int] | None = None
     changes: str = ""
-    tried: int = 0
 
 
 @dataclass
@@ -83,8 +82,8 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.work = work_of(self.graph.exported)
-        ranges = self.graph.exported.program.range_constraints
-        self.longest = {str(s): int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
+        ranges = self.graph.exported.ranges
+        self.longest = {s: int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
         self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0))
         self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
         places = [(shape, letters.split()) for shape, letters in
@@ -147,7 +146,6 @@ class _Run:
         if want is None:
             return True
         got = self.of_code(given, way)
-        self.found.tried += 1
         if got is None:
             if way == "plain" and self.found.raises is None and min(at.values(), default=2) > 1:
                 self.found.raises = dict(at)
@@ -283,11 +281,11 @@ def _results(
     graph: Graph, *, whole: bool
 ) -> tuple[Callable[..., Results], Callable[..., Results]]:
     """The results of a call as its code gives them, and as its graph does."""
-    code, pair, graphs = graph.call.code, graph.call.pair, runs_of(graph, graph.exported.values)
+    code, pair, tables = graph.call.code, graph.call.pair, graph.exported.values
     if whole and pair is not None:
-        return pair, graphs
-    taken, place = graph.exported.taken, graph.exported.place or 0
-    return lambda *given: (code(*given),), lambda *given: (graphs(*taken(given))[place],)
+        return pair, runs_of(graph, tables)
+    alone = run_of(graph, tables)
+    return lambda *given: (code(*given),), lambda *given: (alone(*given),)
 
 
 def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:

@@ -76,10 +76,8 @@ def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> b
 
 def _ranges(graph: Graph, letters: Mapping[str, str], at: Mapping[str, int]) -> bool:
     """Whether lengths are such as the graph was traced for: a length of 1 is traced by itself."""
-    ranges = graph.exported.program.range_constraints
-    return all(
-        max(2, int(r.lower)) <= at[letters[str(s)]] for s, r in ranges.items() if str(s) in letters
-    )
+    ranges = graph.exported.ranges.items()
+    return all(max(2, int(r.lower)) <= at[letters[s]] for s, r in ranges if s in letters)
 
 
 def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from torch.export.graph_signature import OutputKind
 from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import Function, Given, real
+from attnproof.symbolic.givens import Given, real
 from attnproof.symbolic.scalars import is_truth, num, size
 from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
@@ -31,7 +31,10 @@ from .exporting import Exported, results_of
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
-from .operations.reading import KINDS, NARROW, notes, numeric
+from .operations.reading import KINDS, NARROW, notes, numeric, standing
+
+Way = Literal["program", "folded", "valued"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 
 class Program:
@@ -42,20 +45,18 @@ class Program:
     is shown holds for all values of them.  ``notes`` has what was assumed in reading, ``met`` the
     lengths that it was called with.
 
-    ``folded`` reads linear maps, norms and activations as functions of a row of which nothing is
-    known: what holds for any functions there holds, and the terms stay small.  ``valued`` reads
+    The way "folded" reads linear maps, norms and activations as functions of a row of which nothing
+    is known: what holds for any functions there holds, and the terms stay small.  "valued" reads
     small stored tables as the numbers that they hold.
 
     Raises :class:`Unread` where an operation has no reading, and ``ValueError`` for shapes that
     the guards of the graph exclude.
     """
 
-    def __init__(
-        self, exported: Exported, name: str = "", *, folded: bool = False, valued: bool = False
-    ) -> None:  # fmt: skip
-        self.exported, self.folded, self.valued = exported, folded, valued
+    def __init__(self, exported: Exported, name: str, way: Way) -> None:
+        self.exported, self.way = exported, way
         self.masking = masking_nodes(exported.nodes, masks=name == "masked")
-        self.notes = Notes(prefix=f"{name}_" if name else "")
+        self.notes = Notes(prefix=f"{name}_")
         self.met: dict[Binding, None] = {}
 
     def __call__(self, *inputs: Array, named: Mapping[str, Array]) -> Any:
@@ -98,14 +99,14 @@ class Program:
         self.notes.longest.clear()
 
     def _placed(self, node: Node, given: Any, named: Mapping[str, Array]) -> Any:
-        kind, value = self.exported.role_of(node)
+        kind, value = self.exported.roles[node.name]
         if kind == "input":
             return next(given)
         if kind == "constant":
             return value
         if kind == "pattern":
             return value.placed(node.name, self.notes)
-        if self.valued and value in self.exported.small:
+        if self.way == "valued" and value in self.exported.small:
             return self.exported.small[value].placed(node.name, self.notes)
         self.notes.stored[named[value].term] = (value, self.exported.values[value])
         if value in self.exported.angles:
@@ -142,7 +143,7 @@ class Program:
             ), "source": getattr(told, "dtype", None)}  # fmt: skip
             args = args[:1]
         try:
-            if self.folded and not keywords:
+            if self.way == "folded" and not keywords:
                 found = folded(name, args)
                 if found is not None:
                     return in_its_dtype(node, name, found)
@@ -250,8 +251,7 @@ def _of_row(operation: str, args: Sequence[Any]) -> Array | None:
     given = Given("function", core=(1,), out=out, says="a function of a row, any")
     told = repr([a.term.key if isinstance(a, Array) else a for a in args[1:]])
     name = f"any_{operation.split('.')[1]}_{sha256(told.encode()).hexdigest()[:12]}"
-    notes().givens[name] = given
-    found: Array = Function(name, given)(x)
+    found: Array = standing(name, given)(x)
     return found
 
 
@@ -260,8 +260,7 @@ def _of_entries(operation: str, args: Sequence[Any]) -> Array:
     settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
     name = f"any_{operation.split('.')[1]}{settings}"
     given = Given("function", core=(0,), out=(), says="a function of a number, any")
-    notes().givens[name] = given
-    found: Array = Function(name, given)(numeric(args[0]))
+    found: Array = standing(name, given)(numeric(args[0]))
     return found
 
 

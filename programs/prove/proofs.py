@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -32,6 +31,7 @@ from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .operations import Unread
+from .program import Way
 from .running import gives_none, witness_of
 from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
@@ -39,8 +39,8 @@ from .widths import widths_told
 
 # How a proof is looked for: how programs are read, up to which literal length sums are written out
 # (pairs of channels are 2), and which part of the time that may take.
-WAYS = (("folded", 1, 0.4), ("program", 2, 0.6))
-VALUED = ("valued", 0.6)  # of pairs: sums over axes of small stored tables are written out as well
+WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
+VALUED = 0.6  # of pairs: sums over axes of small stored tables are written out as well
 # What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
 # is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
 # under autocast, which code can ask for.
@@ -68,11 +68,6 @@ def _defined(told: str) -> Condition:
     if told.endswith("> 0"):
         return Condition("every logarithm is of a number above 0", "if")
     return Condition(told, "if")
-
-
-def ranges_of(graph: Graph) -> dict[str, Any]:
-    """The ranges of the lengths of a graph, by their names."""
-    return {str(s): r for s, r in graph.exported.program.range_constraints.items()}
 
 
 def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
@@ -111,19 +106,6 @@ class _Dropped(Exception):
     """The code gives something else at a later call: nothing is said of its graph."""
 
 
-@dataclass
-class Side:
-    """Lengths at which other code runs, and its proofs, made when they are first asked for."""
-
-    at: dict[str, int]
-    read: Callable[[dict[str, int]], Proofs] | None
-
-    @cached_property
-    def proofs(self) -> Proofs | None:
-        """The proofs of what runs there; None where it is not traced."""
-        return None if self.read is None else self.read(self.at)
-
-
 class Proofs:
     """The proofs of one subject."""
 
@@ -137,7 +119,7 @@ class Proofs:
                       for name, g in self.graphs.items()}  # fmt: skip
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
-        self.elsewhere: list[Side] = []
+        self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
 
     def run_beside(self) -> None:
         """Run the code beside each graph, once; graphs of code that changes are dropped, and told.
@@ -152,11 +134,11 @@ class Proofs:
             found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
             ran[own] = found
             if found.changes:
-                self._drop(name, found.changes)
+                self.drop(name, found.changes)
 
-    def _drop(self, name: str, why: str = CHANGES) -> None:
-        """Nothing is shown of code that gives something else at a later call."""
-        del self.graphs[name]
+    def drop(self, name: str, why: str = CHANGES) -> None:
+        """Nothing is shown of code that gives something else at a later call, or than its term."""
+        self.graphs.pop(name, None)
         self.dropped.append(f"`{name}` is not read: {why}")
 
     def _changed(self, graphs: Mapping[str, Graph]) -> bool:
@@ -164,7 +146,7 @@ class Proofs:
         changed = [name for name, graph in graphs.items() if name in self.graphs and
                    gives_otherwise(graph.call.code, graph.call.inputs, self.first[name])]
         for name in changed:
-            self._drop(name)
+            self.drop(name)
         return bool(changed)
 
     def _at(self, lengths: Mapping[str, int]) -> str:
@@ -203,7 +185,7 @@ class Proofs:
     def guards(self) -> tuple[str, ...]:
         """The ranges of the lengths that the code is called with, and what is fixed of a call."""
         graphs = self.graphs.values()
-        own = [(ranges_of(g), [self._own(g)]) for g in graphs]
+        own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
         settings = (c.text for g in graphs for c in g.call.where)
         return tuple(dict.fromkeys(map(self.lettered, (
             *settings, *ranges_told(own), *self._fixed(graphs), *alike(self.letters),
@@ -245,15 +227,12 @@ class Proofs:
             for told in program.notes.readings
         ))  # fmt: skip
 
-    def disagreements(self) -> list[str]:
+    def compare(self) -> None:
         """Graphs whose terms do not give their numbers are dropped, and told."""
-        told = []
         for name, graph in list(self.graphs.items()):
             wrong = wrong_reading(graph, self.letters)
             if wrong:
-                del self.graphs[name]
-                told.append(f"`{name}` is not read: {wrong}")
-        return told
+                self.drop(name, wrong)
 
     def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
         """What is found about a law of several calls: it holds only if it holds of each."""
@@ -347,17 +326,18 @@ class Proofs:
         There the code is run, which may break the law; else it is told whether it is proved there.
         """
         told = []
-        for side in self.elsewhere:
+        for at, read in self.elsewhere:
             try:
-                seen = self._witness(law, graphs, at=[side.at], alone=True)
+                seen = self._witness(law, graphs, at=[at], alone=True)
             except Unread:
                 seen = None
-            where = self._at(side.at)
+            where = self._at(at)
             if seen is not None:
                 return _found(law, "broken", f"proved {', '.join(proved)}; elsewhere, as at "
                               f"{where}, other code runs, and breaks it", seen,
-                              sizes=dict(side.at))  # fmt: skip
-            found = None if side.proofs is None else side.proofs.of(law)
+                              sizes=dict(at))  # fmt: skip
+            proofs = read()
+            found = None if proofs is None else proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
                 told.append(Condition(f"other code runs elsewhere, of which it is proved "
@@ -404,10 +384,8 @@ class Proofs:
             def spoken(binding: Binding) -> bool:
                 return all(s.data[0] in sizes for _, length in binding for s in free(length))
 
-            return all(
-                meets(g.exported.conditions, ranges_of(g), filter(spoken, g.program.met), sizes)
-                for g in graphs.values()
-            )
+            return all(meets(g.conditions, g.ranges, filter(spoken, program.met), sizes)
+                       for g, program in ((g.exported, g.program) for g in graphs.values()))
 
         def allows(sizes: Mapping[str, int]) -> bool:  # beside any number of other heads
             return any(allowed({**sizes, "G": heads}) for heads in HEADS_BESIDE)
@@ -415,7 +393,7 @@ class Proofs:
         made = {name: Hook(graph, axes) for name, graph in graphs.items()}
         least: dict[str, int] = {}
         for graph in graphs.values():
-            ranges = ranges_of(graph)
+            ranges = graph.exported.ranges
             for letter, name in zip("BHT", graph.exported.shapes[0], strict=False):
                 if name in ranges:
                     least[letter] = max(int(ranges[name].lower), least.get(letter, 1))
@@ -424,8 +402,8 @@ class Proofs:
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""
-        used = [(g.exported.conditions, ranges_of(g), [one for p in g.programs for one in p.met])
-                for g in graphs.values()]  # fmt: skip
+        used = [(g.exported.conditions, g.exported.ranges,
+                 [one for p in g.programs for one in p.met]) for g in graphs.values()]  # fmt: skip
         if not possible(used):
             raise Unread("no lengths were found at which the law meets the guards")
         longest: dict[Term, int] = {}
@@ -457,7 +435,7 @@ class Proofs:
                 break
         return decided
 
-    def _valued(self, graphs: Mapping[str, Graph]) -> list[tuple[str, int, float]]:
+    def _valued(self, graphs: Mapping[str, Graph]) -> list[tuple[Way, int, float]]:
         """The way in which small stored tables are read as the numbers that they hold, of a pair.
 
         What is proved of them as any numbers says more, and is tried before.
@@ -466,8 +444,7 @@ class Proofs:
             return []
         small = [n for g in graphs.values() for name in g.exported.small
                  for n in g.exported.values[name].shape]  # fmt: skip
-        way, part = VALUED
-        return [(way, min(max(small), USUAL), part)] if small else []
+        return [("valued", min(max(small), USUAL), VALUED)] if small else []
 
     def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
         """What is found where no proof is: a witness at few lengths, or where the graph is another.

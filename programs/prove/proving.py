@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import Any
 
@@ -19,12 +19,12 @@ from attnproof.verdict_line import Condition
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
-from .compared import CHANGES, gives_otherwise, result_of
-from .exporting import Exported, NotTraced, exported, exported_pair, modules_in
+from .compared import gives_otherwise, result_of
+from .exporting import Exported, NotTraced, Trace, exported, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
 from .parts import MOST, lengths_elsewhere, letters_of, resized
-from .proofs import Proofs, Side
+from .proofs import Proofs
 from .stating import named_apart
 
 # Code that goes through the rows of a batch one by one has a graph for one number of rows only.
@@ -69,9 +69,42 @@ def prove(
     ``seconds`` is how long one proof is looked for; ``fixed``: letters whose lengths are fixed, the
     first that can be read.
     """
-    calls = calls_of(subject)
-    with _evaluated(calls):
-        return _proved(subject, laws, tell, seconds, begin, calls, fixed)
+    made = calls_of(subject)
+    with _evaluated(made):
+        start = perf_counter()
+        # a proof of a formula that says less than its law is none of the law
+        wanted = [f for f in formulas_of(subject) if (not laws or f.id in laws) and not f.unsaid]
+        names = {name for law in wanted for name in (law.call, *law.others)}
+        names |= {"key"} if isinstance(subject, Rotary) else set()
+        calls = [call for call in made if call.name in names]
+        letters = set("".join(told for call in calls for told in call.letters))
+        first = {call.name: result_of(call.code, call.inputs) for call in calls}
+        for way in [way for way in fixed if letters.issuperset(way)] or [""]:
+            found = _Reading(subject, calls, way, seconds)
+            if len(found.proofs.graphs) == len(calls):
+                break
+        proofs, findings = found.proofs, []
+        for call in calls:
+            if gives_otherwise(call.code, call.inputs, first[call.name]):
+                proofs.drop(call.name)
+        proofs.elsewhere = found.elsewhere(way)
+        for name in dict.fromkeys(law.id for law in wanted):
+            begin(name)
+            for finding in proofs.of_all([law for law in wanted if law.id == name]):
+                findings.append(finding)
+                if tell is not None:
+                    tell(finding)
+
+        def hooks() -> Hooks | None:
+            with _evaluated(made):
+                return proofs.hooks()
+
+        return Traced(
+            tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()),
+            proofs.guards, tuple(found.missing), "; ".join([*found.reasons, *proofs.dropped]),
+            proofs.readings, perf_counter() - start,
+            frozenset(c for c, n in proofs.letters.items() if number_of(n) is None), hooks,
+        )  # fmt: skip
 
 
 @contextmanager
@@ -89,45 +122,6 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
             part.training = training
 
 
-def _proved(
-    subject: Subject, laws: Collection[str], tell: Callable[[Finding], None] | None,
-    seconds: float, begin: Callable[[str], None], made: Sequence[Call], ways: Sequence[str],
-) -> Traced:  # fmt: skip
-    start = perf_counter()
-    # a proof of a formula that says less than its law is none of the law
-    wanted = [f for f in formulas_of(subject) if (not laws or f.id in laws) and not f.unsaid]
-    names = {name for law in wanted for name in (law.call, *law.others)}
-    names |= {"key"} if isinstance(subject, Rotary) else set()
-    calls = [call for call in made if call.name in names]
-    letters = set("".join(told for call in calls for told in call.letters))
-    first = {call.name: result_of(call.code, call.inputs) for call in calls}
-    for fixed in [way for way in ways if letters.issuperset(way)] or [""]:
-        found = _Reading(subject, calls, fixed, seconds)
-        if len(found.proofs.graphs) == len(calls):
-            break
-    found.drop([call for call in calls
-                if gives_otherwise(call.code, call.inputs, first[call.name])])  # fmt: skip
-    proofs, findings = found.proofs, []
-    proofs.elsewhere = found.elsewhere(fixed)
-    for name in dict.fromkeys(law.id for law in wanted):
-        begin(name)
-        for finding in proofs.of_all([law for law in wanted if law.id == name]):
-            findings.append(finding)
-            if tell is not None:
-                tell(finding)
-
-    def hooks() -> Hooks | None:
-        with _evaluated(made):
-            return proofs.hooks()
-
-    return Traced(
-        tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()), proofs.guards,
-        tuple(found.missing), "; ".join([*found.reasons, *proofs.dropped]), proofs.readings,
-        perf_counter() - start,
-        frozenset(c for c, n in proofs.letters.items() if number_of(n) is None), hooks,
-    )  # fmt: skip
-
-
 class _Reading:
     """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
 
@@ -137,10 +131,10 @@ class _Reading:
         graphs: list[tuple[Call, Exported]] = []
         self.missing: dict[str, None] = {}
         self.reasons: list[str] = []
-        pairs: dict[Any, tuple[Exported, Exported]] = {}
+        traces: dict[Any, Trace] = {}
         for call in calls:
             try:
-                graph = _exported(call, fixed, pairs)
+                graph = _exported(call, fixed, traces)
             except NotTraced as error:
                 self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
                 continue
@@ -153,17 +147,22 @@ class _Reading:
             self.reasons.append(f"without a reading: {told}; the code is run instead")
         names = [call.name for call in calls]
         apart = named_apart(graphs, by_value=isinstance(subject, Pair))
-        for read in apart if isinstance(subject, Pair) else ():
-            for program in read.programs:
+        for own in apart if isinstance(subject, Pair) else ():
+            for program in own.programs:
                 program.notes.recognises = True
         self.proofs = Proofs(subject, names, apart, seconds)
-        self.reasons += self.proofs.disagreements()
+        self.proofs.compare()
 
-    def elsewhere(self, fixed: str) -> list[Side]:
-        """Where other code runs: lengths on the other sides of branches, and the proofs there."""
+    def elsewhere(self, fixed: str) -> list[tuple[dict[str, int], Callable[[], Proofs | None]]]:
+        """Where other code runs: lengths on the other sides of branches, and the proofs there.
+
+        These are made when they are first asked for; None where it is not traced.
+        """
         graphs = list(self.proofs.graphs.values())
 
-        def read(at: dict[str, int]) -> Proofs:
+        def proofs(k: int, at: dict[str, int]) -> Proofs | None:
+            if k >= MOST:
+                return None
             calls = [resized(g.call, g, at) for g in graphs
                      if set(letters_of(g).values()) <= set(at)]  # fmt: skip
             return _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
@@ -173,22 +172,16 @@ class _Reading:
             tuple(at.items()) for g in graphs for at in lengths_elsewhere(g)
             if all(fixed_to[c] in (None, n) for c, n in at.items())
         )  # fmt: skip
-        return [Side(dict(at), read if k < MOST else None) for k, at in enumerate(sides)]
-
-    def drop(self, changing: Sequence[Call]) -> None:
-        """Nothing is shown of code that gives something else at a later call."""
-        for call in changing:
-            self.proofs.graphs.pop(call.name, None)
-            self.reasons.append(f"`{call.name}` is not read: {CHANGES}")
+        return [(dict(at), cache(partial(proofs, k, dict(at)))) for k, at in enumerate(sides)]
 
 
 def _exported(
-    call: Call, fixed: str, pairs: dict[Any, tuple[Exported, Exported]]
+    call: Call, fixed: str, traces: dict[Any, Trace]
 ) -> Exported:  # fmt: skip
-    """The graph of a call; two results of one call are traced together, and kept in ``pairs``."""
+    """The graph of a call; two results of one call are traced together, and kept in ``traces``."""
     free = symbolic(call, fixed)
     if call.pair is None:
         return exported(call.code, call.inputs, free, call.modules)
-    if call.pair not in pairs:
-        pairs[call.pair] = exported_pair(call.pair, call.inputs, free, call.modules)
-    return pairs[call.pair][call.place]
+    if call.pair not in traces:
+        traces[call.pair] = traced(call.pair, call.inputs, free, call.modules)
+    return read(traces[call.pair], call.place)

@@ -106,11 +106,13 @@ def _drawn(
     return found
 
 
+def _names(law: Formula, letters: Axes, axes: int) -> list[str]:
+    return sorted({s.data[0] for told in law.given.values()
+                   for n in lengths_of(told, letters, axes) for s in free(n)})  # fmt: skip
+
+
 def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
-    names = sorted({
-        s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
-        for s in free(n)
-    })  # fmt: skip
+    names = _names(law, letters, axes)
     for size in SMALL:
         yield dict.fromkeys(names, size)
     for ordered in (names, names[::-1]):  # queries may be more than keys, or fewer
@@ -125,8 +127,7 @@ def _sizes_at(
     Another length of a kind is put behind one: both together, or either alone, are as given; or
     ``alone`` all of a kind are.
     """
-    names = {s.data[0] for told in law.given.values() for n in lengths_of(told, letters, axes)
-             for s in free(n)}  # fmt: skip
+    names = _names(law, letters, axes)
     for given in at:
         known = {letters[c].data[0]: n for c, n in given.items()
                  if c in letters and letters[c].op == "size"}  # fmt: skip

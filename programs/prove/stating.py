@@ -24,7 +24,7 @@ from ..subjects import Rotary, Subject
 from .calls import Call
 from .exporting import Exported
 from .operations import Unread
-from .program import Program, array_of
+from .program import WAYS, Program, Way, array_of
 
 ROLES = {
     "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
@@ -38,27 +38,25 @@ Axes = Mapping[str, Term]
 class Graph:
     """A traced call: the call, what was exported, and its program on terms.
 
-    ``programs`` are its ways to be read as a term: as it stands, with maps of one row folded, and
+    ``ways`` are those in which it is read as a term: as it stands, with maps of one row folded, and
     with small stored tables as the numbers that they hold.  ``tables`` renames its tables where two
     calls have different ones of one name.
     """
 
     call: Call
     exported: Exported
-    program: Program
-    folded: Program
-    valued: Program
+    ways: Mapping[Way, Program]
     tables: Mapping[str, str]
 
     @property
-    def programs(self) -> tuple[Program, ...]:
-        """All ways to read it."""
-        return self.program, self.folded, self.valued
+    def program(self) -> Program:
+        """The program as it stands."""
+        return self.ways["program"]
 
-    def read(self, way: str) -> Program:
-        """The program in one of its ways."""
-        found: Program = getattr(self, way)
-        return found
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The program in each of its ways."""
+        return tuple(self.ways.values())
 
     @property
     def axes(self) -> list[tuple[str, int | str, int]]:
@@ -72,10 +70,10 @@ class Graph:
         """The tables under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
 
-    def on(self, values: Mapping[str, Array], way: str = "program") -> Any:
+    def on(self, values: Mapping[str, Array], way: Way = "program") -> Any:
         """The program as a function of arrays, with its tables among these values."""
         named = {name: values[told] for name, told in self.tables.items()}
-        program = self.read(way)
+        program = self.ways[way]
 
         def call(*inputs: Any) -> Array:
             given = list(map(as_array, inputs))
@@ -106,11 +104,8 @@ def named_apart(
                 told = next((other for other, one in known.items() if _alike(one, value)), told)
             names[name] = told
             known[told] = value
-        found.append(Graph(
-            call, exported, Program(exported, call.name),
-            Program(exported, call.name, folded=True), Program(exported, call.name, valued=True),
-            names,
-        ))
+        ways = {way: Program(exported, call.name, way) for way in WAYS}
+        found.append(Graph(call, exported, ways, names))
     return tuple(found)
 
 
@@ -178,7 +173,7 @@ def _ordered(turned: Any, order: list[int]) -> Any:
 
 def stated(
     law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
-    way: str = "program",
+    way: Way = "program",
 ) -> Statement:
     """The statement a law makes of these programs, each read in this way.
 
@@ -204,7 +199,7 @@ def stated(
     except (ValueError, TypeError, IndexError) as error:
         raise Unread(" ".join(str(error).split())) from None
     for graph in graphs.values():
-        givens |= graph.read(way).notes.givens
+        givens |= graph.ways[way].notes.givens
     return Statement(givens, claims)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, prod
 from typing import Any
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import Function, function
+from attnproof.symbolic.givens import function
 from attnproof.symbolic.scalars import number_of
 from attnproof.verdict_line import Condition
 
@@ -30,6 +30,7 @@ from .operations.at_places import entries_of
 from .operations.reading import (
     Notes,
     Unread,
+    along,
     assume,
     constant,
     is_plain,
@@ -77,8 +78,7 @@ class Formula:
         found = as_array(self.offset)
         for place, (length, factor) in enumerate(digits):
             if factor:
-                key = tuple(slice(None) if k == place else None for k in range(len(digits)))
-                found = found + (xp.arange(length) * factor)[key]
+                found = found + along(xp.arange(length) * factor, place, len(digits))
         wide = xp.broadcast_to(found, tuple(length for length, _ in digits))
         return xp.reshape(wide, shape)
 
@@ -110,6 +110,18 @@ class OfOffsets:
     number: Formula
     window: tuple[int, ...]
     values: Tensor
+    told: str = ""
+
+    def placed(self, name: str, notes: Notes) -> Array:
+        """The term; the values of the function are kept for the comparison with the code."""
+        called = f"{notes.prefix}{name}_entry"
+        given = function(0, says="the entry of a stored table at an offset, any number")
+        notes.givens[called], notes.rows[called] = given, (self.values, 0)
+        notes.readings[Condition(self.told, "where")] = None
+        entry = given.named(called)
+        found: Array = entry(self.number.array())
+        notes.patterns[found.term] = lambda shape: entry(self.number.remade(shape))
+        return found
 
 
 def _whole(table: Tensor) -> Tensor | None:
@@ -235,28 +247,9 @@ class Pattern:
         return found
 
 
-@dataclass(frozen=True)
-class OfOffset:
-    """A stored table as any function of the number of an offset."""
-
-    table: OfOffsets
-    told: str
-
-    def placed(self, name: str, notes: Notes) -> Array:
-        """The term; the values of the function are kept for the comparison with the code."""
-        called, number = f"{notes.prefix}{name}_entry", self.table.number
-        given = function(0, says="the entry of a stored table at an offset, any number")
-        notes.givens[called], notes.rows[called] = given, (self.table.values, 0)
-        notes.readings[Condition(self.told, "where")] = None
-        entry = Function(called, given)
-        found = entry(number.array())
-        notes.patterns[found.term] = lambda shape: entry(number.remade(shape))
-        return found
-
-
 def pattern_of(
     value: Tensor, target: str = "table", held: str = ""
-) -> Pattern | OfOffset | None:
+) -> Pattern | OfOffsets | None:
     """The pattern of a stored tensor, or None; parameters are any numbers, whatever they hold.
 
     ``held`` says what holds it between calls, if anything does: what is used of its numbers is
@@ -335,7 +328,7 @@ def _said(number: Any) -> str:
     return str(number) if isinstance(number, bool) else f"{number:.6g}"
 
 
-def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffset | None:
+def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
     """A table of whole numbers: a formula in its indices, or else any function of an offset."""
     places = f"the {plain.numel()} entries of {target}"
     formula = formula_of(plain)
@@ -345,7 +338,8 @@ def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffset | None:
     if found is None:
         return None
     window = " × ".join(map(str, found.window))
-    return OfOffset(found, f"{places} depend on the offset in a window of {window} alone")
+    told = f"{places} depend on the offset in a window of {window} alone"
+    return replace(found, told=told)
 
 
 def _made(

@@ -6,6 +6,7 @@ A term has numbers without an end; int64 wraps round at 2⁶³.  Code that count
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -51,10 +52,7 @@ def widths_told(exported: Exported) -> tuple[Condition, ...]:
     wrong = _wraps(exported, nodes, MOST)
     if not wrong:
         return ()
-    low, high = 0, MOST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _wraps(exported, nodes, middle) else (middle, high)
+    low = bisect_left(range(1, MOST), True, key=lambda n: bool(_wraps(exported, nodes, n)))
     if low < 2:
         return (Condition(f"no whole number wraps round in {wrong}", "if"),)
     return (Condition(f"positions and lengths stay below {low + 1}, from where {wrong} wraps"),)

@@ -16,15 +16,15 @@ from torch import Tensor
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array, broadcast_shapes
 from attnproof.symbolic.claim import rows
-from attnproof.symbolic.givens import Function, Given
+from attnproof.symbolic.givens import Given
 from attnproof.symbolic.meaning import ELEMENTWISE
 from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of
 from attnproof.symbolic.terms import Term, free, instantiate, make, postorder
 
 from ....numeric.torch_reading import TorchReading
 from ..angles import Angles
-from .reading import Unread, assume, constant, moves, notes
-from .shapes import axis_of, each_part
+from .reading import Unread, along, assume, constant, moves, notes, standing
+from .shapes import each_part
 
 NAMED = ("var", "index", "size", "space", "call", "inverse")
 
@@ -197,7 +197,7 @@ def table(shape: Sequence[Any], body: Any) -> Array:
 def index(x: Any, places: Any, selected: Any = None) -> Any:
     """The entries at places that are themselves an array, along one axis."""
     if selected is not None:  # index_select(x, axis, places)
-        places = [None] * axis_of(places, x.ndim) + [selected]
+        places = [None] * (places % x.ndim) + [selected]
     found = [(k, p) for k, p in enumerate(places) if p is not None]
     axis, count = found[0][0], len(found)
     if [k for k, _ in found] != list(range(axis, axis + count)):
@@ -211,16 +211,10 @@ def index(x: Any, places: Any, selected: Any = None) -> Any:
 @moves("aten.gather.default")
 def gather(x: Any, axis: int, where: Any, *_: Any) -> Any:
     """The entries whose place along one axis is told; along every other one it is their own."""
-    axis, where = axis_of(axis, x.ndim), constant(where)
-    wheres = [where if k == axis else _own(length, k, where.ndim)
+    axis, where = axis % x.ndim, constant(where)
+    wheres = [where if k == axis else along(xp.arange(Array(length)), k, where.ndim)
               for k, length in enumerate(where.axes)]  # fmt: skip
     return each_part(x, lambda a: _gathered_at(a, 0, wheres))
-
-
-def _own(length: Term, axis: int, ndim: int) -> Array:
-    """The places 0, 1, .. of an axis, among so many."""
-    key = tuple(slice(None) if k == axis else None for k in range(ndim))
-    return as_array(xp.arange(Array(length))[key])
 
 
 @moves("aten.embedding.default")
@@ -248,9 +242,8 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
         assume(f"indices stay below {length!r}, the length of a stored table", "if")
     rest = (*a.axes[:axis], *a.axes[axis + 1 :])
     given = Given("function", core=(0,), out=rest, says=f"the rows of {name}, any numbers")
-    notes().givens[told] = given
     notes().rows[told] = (value, axis)
-    return _placed(Function(told, given)(where), axis, where.ndim)
+    return _placed(standing(told, given)(where), axis, where.ndim)
 
 
 def _angles(angles: Angles, where: Array) -> Array:
@@ -313,9 +306,8 @@ def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
         assume(f"indices stay inside a stored table of {shape_told}", "if")
     given = Given("function", core=(0,) * len(wide), out=rest,
                   says=f"the entries of {name}, any numbers")  # fmt: skip
-    notes().givens[told] = given
     notes().rows[told] = (value, axes)
-    return _placed(Function(told, given)(*wide), axis, len(shape))
+    return _placed(standing(told, given)(*wide), axis, len(shape))
 
 
 def _from_the_front(where: Array, length: Term) -> Array:

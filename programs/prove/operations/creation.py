@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of, split_
 from .reading import (
     NARROW,
     Unread,
+    along,
     assume,
     constant,
     length_of,
@@ -23,6 +25,7 @@ from .reading import (
     numeric,
     reads,
     sized,
+    standing,
 )  # fmt: skip
 
 HALF = 0.5
@@ -43,32 +46,16 @@ def count(x: Any) -> Any:
     return length_of(total)
 
 
-def _settled(a: Any) -> Any:
-    return length_of(a) if isinstance(a, Array) else a
+def _of_lengths(name: str, rule: Callable[..., Any]) -> None:
+    def reading(*given: Any) -> Any:
+        found = rule(*given)
+        return length_of(found) if isinstance(found, Array) else found
+
+    reads(name)(reading)
 
 
-@reads("mul")
-def product(a: Any, b: Any) -> Any:
-    """a·b."""
-    return _settled(a * b)
-
-
-@reads("add")
-def total(a: Any, b: Any) -> Any:
-    """a + b."""
-    return _settled(a + b)
-
-
-@reads("sub")
-def difference(a: Any, b: Any) -> Any:
-    """a − b."""
-    return _settled(a - b)
-
-
-@reads("neg")
-def negative(a: Any) -> Any:
-    """−a."""
-    return _settled(-a)
+for _name in ("mul", "add", "sub", "neg"):
+    _of_lengths(_name, getattr(operator, _name))
 
 
 @reads("floordiv")
@@ -82,10 +69,7 @@ def quotient(a: Any, b: Any) -> Any:
     return sized(Array(found))
 
 
-@reads("sym_float")
-def as_number(a: Any) -> Array:
-    """A length as a number."""
-    return as_array(a)
+reads("sym_float")(as_array)  # a length as a number
 
 
 @reads("truediv")
@@ -164,9 +148,8 @@ def empty(*given: Any, **_: Any) -> Array:
     lengths = tuple(sized(n) for n in shape)
     name = f"{notes().prefix}memory_{len(notes().largest)}"
     unwritten = real(*map(as_array, lengths), says="memory that was not written to, any numbers")
-    notes().givens[name] = unwritten
     notes().largest[name] = (xp.broadcast_to(as_array(0), (*lengths, 1)), len(lengths))
-    found: Array = unwritten.named(name)
+    found: Array = standing(name, unwritten)
     return found
 
 
@@ -220,23 +203,17 @@ def offsets(x: Array) -> Array:
     return xp.arange(as_array(columns))[None, :] - xp.arange(as_array(rows))[:, None]
 
 
-def _triangle(x: Array, keep: Array) -> Array:
-    wide = xp.broadcast_to(keep, x.axes)
-    return wide & x if is_truth(x.term) else xp.where(wide, x, 0)
+def _triangle(name: str, keeps: Callable[[Array, Array], Array]) -> None:
+    def reading(x: Any, diagonal: int = 0) -> Array:
+        a = constant(x)
+        wide = xp.broadcast_to(keeps(offsets(a), numeric(diagonal)), a.axes)
+        return wide & a if is_truth(a.term) else xp.where(wide, a, 0)
+
+    moves(name)(reading)
 
 
-@moves("aten.tril.default")
-def lower(x: Any, diagonal: int = 0) -> Array:
-    """x where j − i ≤ diagonal, 0 elsewhere."""
-    a = constant(x)
-    return _triangle(a, offsets(a) <= numeric(diagonal))
-
-
-@moves("aten.triu.default")
-def upper(x: Any, diagonal: int = 0) -> Array:
-    """x where j − i ≥ diagonal, 0 elsewhere."""
-    a = constant(x)
-    return _triangle(a, offsets(a) >= numeric(diagonal))
+_triangle("aten.tril.default", operator.le)  # x where j − i ≤ diagonal, 0 elsewhere
+_triangle("aten.triu.default", operator.ge)  # x where j − i ≥ diagonal, 0 elsewhere
 
 
 @moves("aten.meshgrid.indexing", "aten.meshgrid.default")
@@ -246,8 +223,4 @@ def meshgrid(axes: Sequence[Any], *, indexing: str = "ij") -> list[Array]:
         raise Unread("meshgrid with indexing='xy'")
     arrays = [numeric(a) for a in axes]
     shape = tuple(a.axes[0] for a in arrays)
-    found = []
-    for k, a in enumerate(arrays):
-        key = tuple(slice(None) if j == k else None for j in range(len(arrays)))
-        found.append(xp.broadcast_to(a[key], shape))
-    return found
+    return [xp.broadcast_to(along(a, k, len(arrays)), shape) for k, a in enumerate(arrays)]

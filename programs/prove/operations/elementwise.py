@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attnproof.symbolic import namespace as xp
@@ -12,11 +13,8 @@ from attnproof.symbolic.scalars import is_truth
 
 from .reading import LOW, Unread, bound, constant, entrywise, numeric, opaque
 
-
-@entrywise("aten.remainder.Scalar", "aten.remainder.Tensor")
-def remainder(a: Any, b: Any) -> Array:
-    """a − b·⌊a/b⌋."""
-    return numeric(a) % numeric(b)
+# a − b·⌊a/b⌋
+entrywise("aten.remainder.Scalar", "aten.remainder.Tensor")(lambda a, b: numeric(a) % numeric(b))
 
 
 def _unary(name: str, rule: Callable[[Array], Array]) -> None:
@@ -31,7 +29,7 @@ def sigmoid(x: Any) -> Array:
     return 1 / (1 + xp.exp(-numeric(x)))
 
 
-for _name, _rule in {
+_UNARY: dict[str, Callable[[Array], Array]] = {
     "exp2": lambda x: xp.exp(x * xp.log(as_array(2))),
     "expm1": xp.expm1,
     "log": xp.log,
@@ -44,19 +42,14 @@ for _name, _rule in {
     "square": lambda x: x**2,
     "abs": xp.abs,
     "sign": xp.sign,
-    "floor": lambda x: opaque("floor", x),
-    "ceil": lambda x: opaque("ceil", x),
-    "round": lambda x: opaque("round", x),
-    "trunc": lambda x: opaque("trunc", x),
     "relu": lambda x: xp.maximum(x, 0),
     "sigmoid": sigmoid,
     "log_sigmoid": lambda x: -xp.log(1 + xp.exp(-x)),
     "silu": lambda x: x * sigmoid(x),
-    "erf": lambda x: opaque("erf", x),
-    "softplus": lambda x: opaque("softplus", x),
-    "mish": lambda x: opaque("mish", x),
-    "hardswish": lambda x: opaque("hardswish", x),
-}.items():
+    **{name: partial(opaque, name) for name in ("floor", "ceil", "round", "trunc", "erf",
+                                                "softplus", "mish", "hardswish")},
+}
+for _name, _rule in _UNARY.items():
     _unary(f"aten.{_name}.default", _rule)
 
 
@@ -91,16 +84,10 @@ def gelu(x: Any, *, approximate: str = "none") -> Array:
     return a * (1 + opaque("erf", a / xp.sqrt(as_array(2)))) / 2
 
 
-@entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")
-def maximum(a: Any, b: Any) -> Array:
-    """The larger."""
-    return xp.maximum(bound(a), bound(b))
-
-
-@entrywise("aten.minimum.default", "aten.clamp_max.default")
-def minimum(a: Any, b: Any) -> Array:
-    """The smaller."""
-    return xp.minimum(bound(a), bound(b))
+entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")(
+    lambda a, b: xp.maximum(bound(a), bound(b)))  # fmt: skip
+entrywise("aten.minimum.default", "aten.clamp_max.default")(
+    lambda a, b: xp.minimum(bound(a), bound(b)))  # fmt: skip
 
 
 @entrywise("aten.clamp.default", "aten.clamp.Tensor")

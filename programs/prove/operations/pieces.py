@@ -7,12 +7,12 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.scalars import ZERO, entry, integer, is_truth, number_of
+from attnproof.symbolic.scalars import ZERO, entry, integer, number_of
 from attnproof.symbolic.terms import Term
 
 from .at_places import rows_of, table
-from .reading import Pair, Unread, constant, length_of, moves, notes, numeric, sized, whole
-from .shapes import axis_of, by_parts, each_part, reshaped, unsqueeze, viewed
+from .reading import Pair, Unread, alike, constant, length_of, moves, notes, numeric, sized, whole
+from .shapes import by_parts, each_part, reshaped, unsqueeze, viewed
 
 END = 1 << 62
 
@@ -20,7 +20,7 @@ END = 1 << 62
 @by_parts("aten.slice.Tensor")
 def sliced(a: Array, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> Array:
     """start, start + step, .. below end along an axis."""
-    axis = axis_of(axis, a.ndim)
+    axis = axis % a.ndim
     length = a.axes[axis]
     first = _inside(0 if start is None else start, length)
     last = None if end is None or (isinstance(end, int) and end >= END) else _inside(end, length)
@@ -77,14 +77,14 @@ def _inside(at: Any, length: Term) -> Any:
 @by_parts("aten.select.int")
 def select(a: Array, axis: int, at: Any) -> Array:
     """The part at one place of an axis."""
-    axis = axis_of(axis, a.ndim)
+    axis = axis % a.ndim
     return _read(a, (slice(None),) * axis + (_inside(at, a.axes[axis]),), "a selection")
 
 
 @moves("aten.unbind.int")
 def unbind(x: Any, axis: int = 0) -> list[Any]:
     """The parts along an axis, one by one."""
-    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a number of parts")
+    length = whole(Array(x.axes[axis % x.ndim]), "a number of parts")
     return [select(x, axis, k) for k in range(length)]
 
 
@@ -93,7 +93,7 @@ def split(x: Any, size: Any, axis: int = 0) -> list[Any]:
     """Parts of one length along an axis, the last perhaps shorter."""
     if isinstance(size, Sequence):
         return split_with_sizes(x, size, axis)
-    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is split")
+    length = whole(Array(x.axes[axis % x.ndim]), "a length that is split")
     step = whole(size, "the length of a part")
     return [sliced(x, axis, k, min(k + step, length)) for k in range(0, length, step)]
 
@@ -112,14 +112,14 @@ def split_with_sizes(x: Any, sizes: Sequence[Any], axis: int = 0) -> list[Any]:
 @moves("aten.chunk.default")
 def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
     """So many parts along an axis, of equal length but for the last."""
-    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "a length that is cut")
+    length = whole(Array(x.axes[axis % x.ndim]), "a length that is cut")
     return split(x, -(-length // count), axis)
 
 
 @by_parts("aten.flip.default")
 def flip(a: Array, axes: Sequence[int]) -> Array:
     """Axes read backwards."""
-    wanted = {axis_of(k, a.ndim) for k in axes}
+    wanted = {k % a.ndim for k in axes}
     return table(a.axes, lambda *at: Array(entry(a.term, *(
         integer((as_array(a.axes[k]) - 1 - i).term) if k in wanted else as_array(i).term
         for k, i in enumerate(at)
@@ -132,13 +132,10 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
     if not axes:
         raise Unread("roll of all entries")
     for shift, axis in zip(shifts, axes, strict=True):
-        cut = _minus(x, axis, shift) if shift > 0 else -shift
+        length = as_array(x.axes[axis % x.ndim])
+        cut = length_of(length - shift) if shift > 0 else -shift
         x = concatenated([sliced(x, axis, cut, None), sliced(x, axis, 0, cut)], axis)
     return x
-
-
-def _minus(x: Any, axis: int, shift: int) -> Any:
-    return length_of(as_array(x.axes[axis_of(axis, x.ndim)]) - shift)
 
 
 @moves("aten.cat.default")
@@ -147,10 +144,8 @@ def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
     if any(isinstance(part, Pair) for part in parts):
         return Pair(concatenated([p.real for p in parts], axis),
                     concatenated([p.imaginary for p in parts], axis))  # fmt: skip
-    arrays = [constant(part) for part in parts]
-    if not all(is_truth(a.term) for a in arrays):
-        arrays = [numeric(a) for a in arrays]
-    place = axis_of(axis, max(a.ndim for a in arrays))
+    arrays = alike(parts)
+    place = axis % max(a.ndim for a in arrays)
     arrays = [a for a in arrays if a.axes[place : place + 1] != (ZERO,)] or arrays[:1]
     return arrays[0] if len(arrays) == 1 else xp.concat(arrays, axis=place)
 
@@ -160,9 +155,7 @@ def stack(parts: Sequence[Any], axis: int = 0) -> Any:
     """Along a new axis."""
     if any(isinstance(part, Pair) for part in parts):
         return Pair(stack([p.real for p in parts], axis), stack([p.imaginary for p in parts], axis))
-    arrays = [constant(part) for part in parts]
-    if not all(is_truth(a.term) for a in arrays):
-        arrays = [numeric(a) for a in arrays]
+    arrays = alike(parts)
     return xp.stack(arrays, axis=axis % (arrays[0].ndim + 1))
 
 
@@ -186,7 +179,7 @@ def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
     """Every entry of an axis so many times in a row."""
     if axis is None:
         raise Unread("repeat_interleave without an axis")
-    times, axis = whole(count, "a number of repetitions"), axis_of(axis, a.ndim)
+    times, axis = whole(count, "a number of repetitions"), axis % a.ndim
     if times == 1:
         return a
     wide = a[(slice(None),) * (axis + 1) + (None,)]
@@ -221,7 +214,7 @@ def written(
     x: Any, part: Any, axis: int = 0, start: Any = None, end: Any = None, step: Any = 1
 ) -> Any:
     """x with start, start + step, .. of an axis replaced by a part."""
-    place = axis_of(axis, x.ndim)
+    place = axis % x.ndim
     length, stride = x.axes[place], whole(step, "a step")
     if stride == 1:
         first = 0 if start is None else start
@@ -240,10 +233,10 @@ def written(
 def written_at(x: Any, part: Any, axis: int, at: Any) -> Any:
     """x with one place of an axis replaced by a part."""
     place = whole(at, "a place")
-    length = whole(Array(x.axes[axis_of(axis, x.ndim)]), "an axis that is written to")
+    length = whole(Array(x.axes[axis % x.ndim]), "an axis that is written to")
     place %= length
     pieces = [sliced(x, axis, 0, place)] if place else []
-    pieces.append(unsqueeze(part, axis_of(axis, x.ndim)))
+    pieces.append(unsqueeze(part, axis % x.ndim))
     if place + 1 < length:
         pieces.append(sliced(x, axis, place + 1, None))
     return concatenated(pieces, axis)

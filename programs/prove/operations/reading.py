@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ import torch
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.givens import Function, Given, positive
+from attnproof.symbolic.givens import Given, positive
 from attnproof.symbolic.namespace import astype
 from attnproof.symbolic.scalars import integer, is_truth, number_of
 from attnproof.symbolic.terms import Term
@@ -255,6 +255,17 @@ def numeric(value: Any) -> Array:
     return astype(made, float) if is_truth(made.term) else made
 
 
+def alike(values: Sequence[Any]) -> list[Array]:
+    """All as truth values where all are, and as numbers elsewhere."""
+    arrays = [constant(x) for x in values]
+    return arrays if all(is_truth(a.term) for a in arrays) else [numeric(a) for a in arrays]
+
+
+def along(a: Array, axis: int, ndim: int) -> Array:
+    """The entries of an array of one axis along one of so many axes."""
+    return as_array(a[tuple(slice(None) if k == axis else None for k in range(ndim))])
+
+
 def sized(value: Any) -> Any:
     """An axis length or an index of the graph: a Python integer, or a term."""
     if isinstance(value, Array | Term):
@@ -280,6 +291,12 @@ def whole(value: Any, what: str) -> int:
 
 def opaque(name: str, x: Array) -> Array:
     """A function of numbers of which nothing is known, entry by entry: what holds for any holds."""
-    given = Given("function", core=(0,), out=(), says=f"torch's {name}, of which nothing is used")
+    says = f"torch's {name}, of which nothing is used"
+    found: Array = standing(name, Given("function", core=(0,), out=(), says=says))(x)
+    return found
+
+
+def standing(name: str, given: Given) -> Any:
+    """An array, or a function, of which no more is known than what is given; that is noted."""
     notes().givens[name] = given
-    return Function(name, given)(x)
+    return given.named(name)

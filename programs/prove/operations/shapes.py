@@ -26,11 +26,6 @@ from .reading import (
 )
 
 
-def axis_of(axis: int, ndim: int) -> int:
-    """An axis counted from the front."""
-    return axis % ndim
-
-
 def each_part(x: Any, rule: Callable[[Array], Array]) -> Any:
     """The same rule for both parts of complex numbers."""
     return Pair(rule(x.real), rule(x.imaginary)) if isinstance(x, Pair) else rule(constant(x))
@@ -105,23 +100,17 @@ def reshaped(a: Array, shape: Sequence[Any]) -> Array:
         raise Unread(f"a view: {error}") from None
 
 
-@by_parts("aten.view_as.default", "aten.reshape_as.default")
-def reshaped_as(a: Array, other: Any) -> Any:
-    """The same entries in row-major order under the axis lengths of another array."""
-    return reshaped(a, other.axes)
-
-
 @by_parts("aten.unflatten.int")
 def unflattened(a: Array, axis: int, sizes: Sequence[Any]) -> Any:
     """One axis as several neighbouring ones."""
-    k = axis_of(axis, a.ndim)
+    k = axis % a.ndim
     return reshaped(a, [*a.axes[:k], *sizes, *a.axes[k + 1 :]])
 
 
 @by_parts("aten.flatten.using_ints")
 def flatten(a: Array, start: int = 0, end: int = -1) -> Any:
     """Neighbouring axes as one."""
-    first, last = axis_of(start, a.ndim), axis_of(end, a.ndim)
+    first, last = start % a.ndim, end % a.ndim
     total: Any = 1
     for n in a.axes[first : last + 1]:
         total = total * as_array(n)
@@ -162,34 +151,16 @@ def viewed(a: Array, order: Sequence[int | None]) -> Array:
 @by_parts("aten.permute.default")
 def permute(a: Array, order: Sequence[int]) -> Array:
     """The axes in another order."""
-    return viewed(a, [axis_of(k, a.ndim) for k in order])
+    return viewed(a, [k % a.ndim for k in order])
 
 
 @by_parts("aten.transpose.int", "aten.swapaxes.default", "aten.swapdims.default")
 def transpose(a: Array, first: int, second: int) -> Array:
     """Two axes exchanged."""
     order = list(range(a.ndim))
-    i, j = axis_of(first, a.ndim), axis_of(second, a.ndim)
+    i, j = first % a.ndim, second % a.ndim
     order[i], order[j] = j, i
     return viewed(a, order)
-
-
-@by_parts("aten.mT.default")
-def last_exchanged(a: Array) -> Any:
-    """The last two axes exchanged."""
-    return transpose(a, -2, -1)
-
-
-@by_parts("aten.t.default", "aten.numpy_T.default")
-def transposed(a: Array) -> Any:
-    """A matrix transposed; a vector stays."""
-    return transpose(a, 0, 1) if a.ndim == 2 else a
-
-
-@by_parts("aten.movedim.int")
-def moved(a: Array, source: int, destination: int) -> Array:
-    """One axis moved."""
-    return xp.moveaxis(a, source, destination)
 
 
 @by_parts("aten.unsqueeze.default")
@@ -204,15 +175,9 @@ def unsqueeze(a: Array, axis: int) -> Array:
 def squeeze(a: Array, axes: Any = None) -> Array:
     """Without these axes, or without any, where they have length 1."""
     told = range(a.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    wanted = {axis_of(k, a.ndim) for k in told}
+    wanted = {k % a.ndim for k in told}
     key = tuple(0 if k in wanted and n is ONE else slice(None) for k, n in enumerate(a.axes))
     return a[key] if a.ndim else a
-
-
-@by_parts("aten.expand_as.default")
-def expanded_as(a: Array, other: Any) -> Any:
-    """Repeated along new axes and along axes of length 1, to the lengths of another array."""
-    return expanded(a, other.axes)
 
 
 @by_parts("aten.expand.default", "aten.broadcast_to.default")
@@ -222,3 +187,21 @@ def expanded(a: Array, shape: Sequence[Any], **_: Any) -> Array:
     kept = [a.axes[k - offset] if isinstance(n, int) and n == -1 else n
             for k, n in enumerate(map(sized, shape))]  # fmt: skip
     return xp.broadcast_to(a, tuple(kept))
+
+
+def _transposed(a: Array) -> Any:
+    """A matrix transposed; a vector stays."""
+    return transpose(a, 0, 1) if a.ndim == 2 else a
+
+
+_VIEWS: dict[str, Callable[..., Any]] = {
+    "view_as": lambda a, other: reshaped(a, other.axes),
+    "reshape_as": lambda a, other: reshaped(a, other.axes),
+    "expand_as": lambda a, other: expanded(a, other.axes),
+    "mT": lambda a: transpose(a, -2, -1),
+    "t": _transposed,
+    "numpy_T": _transposed,
+}
+for _name, _rule in _VIEWS.items():
+    by_parts(f"aten.{_name}.default")(_rule)
+by_parts("aten.movedim.int")(xp.moveaxis)

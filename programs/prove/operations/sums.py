@@ -13,8 +13,7 @@ from attnproof.symbolic.terms import postorder
 
 from .at_places import table
 from .pieces import each_repeated
-from .reading import Unread, assume, constant, notes, numeric, reads, whole
-from .shapes import axis_of
+from .reading import Unread, along, assume, constant, notes, numeric, reads, standing, whole
 from .terms import axes as axes_of
 from .terms import matmul, softmax
 
@@ -75,9 +74,8 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     name = next(known, f"{notes().prefix}largest_{len(notes().largest)}")
     notes().largest[name] = (a, wanted[0])
     lengths = [Array(n) for k, n in enumerate(a.axes) if k != wanted[0]]
-    given = real(*lengths, says="the largest of a row, of which nothing is used")
-    notes().givens[name] = given
-    found: Array = given.named(name)
+    says = "the largest of a row, of which nothing is used"
+    found: Array = standing(name, real(*lengths, says=says))
     return xp.expand_dims(found, axis=wanted[0]) if keepdim else found
 
 
@@ -91,7 +89,7 @@ def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
 def diagonal(x: Any, offset: int = 0, first: int = 0, second: int = 1) -> Array:
     """The entries of a square where two axes agree, as the last axis."""
     a = numeric(x)
-    i, j = axis_of(first, a.ndim), axis_of(second, a.ndim)
+    i, j = first % a.ndim, second % a.ndim
     if offset or a.axes[i] is not a.axes[j]:
         raise Unread("a diagonal that is not the main one of a square")
     rest = [k for k in range(a.ndim) if k not in (i, j)]
@@ -118,10 +116,7 @@ def flex_attention(
         heads, groups = (whole(Array(a.axes[1]), "a number of heads") for a in (q, k))
         k, v = (each_repeated(x, heads // groups, 1) for x in (k, v))
     scores = matmul(q, k.mT) * numeric(scale)
-    places = [
-        xp.arange(as_array(n))[tuple(slice(None) if k == axis else None for k in range(4))]
-        for axis, n in enumerate(scores.axes)
-    ]
+    places = [along(xp.arange(as_array(n)), axis, 4) for axis, n in enumerate(scores.axes)]
     changed = xp.broadcast_to(constant(score(scores, *places, *beside_score)), scores.axes)
     seen = constant(visible(*places, *beside_mask))
     if not is_truth(seen.term) or is_truth(changed.term):

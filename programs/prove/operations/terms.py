@@ -24,7 +24,7 @@ from attnproof.theorems.definitions.attention import softmax as row_softmax
 
 from .creation import offsets
 from .pieces import each_repeated
-from .reading import Pair, assume, bound, constant, notes, numeric, whole
+from .reading import Pair, alike, assume, bound, constant, notes, numeric, whole
 from .reading import Unread as Refused
 
 __all__ = [
@@ -99,12 +99,6 @@ def power(a: Any, b: Any) -> Array:
         return as_array(numeric(a) ** numeric(b))
     except TypeError as error:
         raise Refused(f"a power: {error}") from None
-
-
-def alike(values: Sequence[Any]) -> list[Array]:
-    """All as truth values where all are, and as numbers elsewhere."""
-    arrays = [constant(x) for x in values]
-    return arrays if all(is_truth(a.term) for a in arrays) else [numeric(a) for a in arrays]
 
 
 def is_complex(x: Any) -> bool:
