@@ -87,7 +87,7 @@ def _declared(declared: Any) -> set[str]:
 
 
 def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    yield from _layout(subject, parts, said)
+    yield from _layout(parts, said)
     if subject.given.get("angles"):
         return
     yield from _width(subject, parts, said)
@@ -106,9 +106,8 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
                      "published partial rotations keep them", others.words)  # fmt: skip
 
 
-def _layout(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
+def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     """Pairs of the rotation and its table, or pairs and what names say of them."""
-    del subject
     rotation = parts.get("rotation")
     if rotation is not None:
         yield Remark("rotation", "one pairing of channels for both",

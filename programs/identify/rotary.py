@@ -158,19 +158,16 @@ def _read(
     made = code.given.get("angles", "")
     if broken:
         parts.append(Part("rotation", "none", "whose pairs are not turned", broken))
-    elif made:
-        found = ladders(blocks, pairs, noise, code)
-        parts += [Part("angles", "given", "which is given its angles", f"it was given {made}"),
-                  _length(blocks, found, noise), _sign(found, code),
-                  table_part(table, draw.dtype)]  # fmt: skip
     else:
         found = ladders(blocks, pairs, noise, code)
-        parts += [*found.parts(), *([] if dynamic is None else [dynamic.part()]),
-                  _length(blocks, found, noise), _sign(found, code),
-                  *precision_parts(code, draw, blocks, found, noise, ids, dynamic),
-                  table_part(table, draw.dtype)]  # fmt: skip
-        numbers = {"frequencies": tuple(found.used.tolist()),
-                   "radius": tuple(found.radius.tolist())}  # fmt: skip
+        given = Part("angles", "given", "which is given its angles", f"it was given {made}")
+        parts += [given] if made else [*found.parts(), *([dynamic.part()] if dynamic else [])]
+        parts += [_length(blocks, found, noise), _sign(found, code)]
+        if not made:
+            parts += precision_parts(code, draw, blocks, found, noise, ids, dynamic)
+            numbers = {"frequencies": tuple(found.used.tolist()),
+                       "radius": tuple(found.radius.tolist())}  # fmt: skip
+        parts.append(table_part(table, draw.dtype))
     parts += [_ids_part(ids), *_heads(every, noise), *_rest(code, every, channels, noise),
               *_keys(code, draw, every[0], noise), *_values(code, draw)]  # fmt: skip
     answers = [answer, *([precise_answer(parts)] if not (broken or made) else [])]
