@@ -14,7 +14,6 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ..asked import IN_ORDER, declared_of, in_order, not_asked
-from ..declared import DeclaredAttention
 from ..draw import Draw
 from ..influence import influences, told_matrix
 from ..response import allowance, gap
@@ -45,7 +44,8 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
     if formula.id == "alignment" and formula.call == "attend":
-        return _not_at_the_end(declared)
+        at_end = declared.alignment == "end"
+        return "" if at_end else "it is not declared that the last query stands at the last key"
     ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
     if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
@@ -140,11 +140,6 @@ def _no_one_axis(subject: Any) -> str:
             return f"it takes no positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
     return "" if alike else "what it does with positions (B, T) is no turning of each token"
-
-
-def _not_at_the_end(declared: DeclaredAttention) -> str:
-    at_end = declared.alignment == "end"
-    return "" if at_end else "it is not declared that the last query stands at the last key"
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:

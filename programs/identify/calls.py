@@ -40,7 +40,7 @@ class Hand:
 
     ``call``: the name of a call and the code -> the call on the arrays of the method.
     ``followed``: plain numbers or positions as the method gives them; ``numbers``: what comes back
-    as plain numbers.  ``hides``: the number that hides a key, in the dtype of the scores.
+    as plain numbers.  ``dtype``: of the scores, in which −∞ hides a key.
     """
 
     call: Callable[[str, Callable[..., Any]], Callable[..., Any]]

@@ -89,7 +89,8 @@ def _exact(
         last = furthest if last == -1 else last
         furthest = at
     left = "" if level == LEVEL else ", what the table's rounding leaves"
-    at_level = f"at {_power(level)}{left}"
+    power = f"{level:.0e}".replace("e-0", "e-")  # 1e-2 for 0.01
+    at_level = f"at {power}{left}"
     if last is None:
         return Part("exact to", furthest, f"exact to position {furthest} {at_level}",
                     "no angle is further off at any place up to the furthest asked")  # fmt: skip
@@ -101,11 +102,6 @@ def _exact(
         last = last if some is None else some
         seen = "every position up to there was asked"
     return Part("exact to", max(last, 0), f"exact to position {max(last, 0)} {at_level}", seen)
-
-
-def _power(level: float) -> str:
-    """1e-2 for 0.01."""
-    return f"{level:.0e}".replace("e-0", "e-")
 
 
 def table_part(table: torch.dtype, data: torch.dtype) -> Part:

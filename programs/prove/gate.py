@@ -154,8 +154,10 @@ class _Run:
 
     def given(self, inputs: tuple[Tensor, ...], way: str) -> tuple[Tensor, ...]:
         """The numbers of a call in some way: rows that are all alike, inputs that are one."""
-        if way == "one":
-            return _one_of_each(inputs)
+        if way == "one":  # those of one shape are one array, as in self-attention
+            first: dict[torch.Size, Tensor] = {}
+            return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x
+                         for x in inputs)  # fmt: skip
         if way == "repeated":
             return tuple(x if row is None else x.narrow(row, 0, 1).expand(x.shape)
                          for x, row in zip(inputs, self.row, strict=True))  # fmt: skip
@@ -213,12 +215,6 @@ def _copied(x: Tensor, way: str) -> Tensor:
 def _stored(x: Tensor) -> int:
     """How many numbers there are from the first of an array to its last, in memory."""
     return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
-
-
-def _one_of_each(given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Inputs of which those of one shape are one array, as in self-attention."""
-    first: dict[torch.Size, Tensor] = {}
-    return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in given)
 
 
 @contextmanager
@@ -300,7 +296,9 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
             return True
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
-        "named": _from_short_to_long(run, named(letters, numbers, several=run.several)),
+        # calls with little work come first, so that a long one leaves none of them out
+        "named": sorted(named(letters, numbers, several=run.several),
+                        key=lambda one: run.work(run.known(one[0])).bit_length()),
         "pairs": pairs(letters, numbers, several=run.several),
         "all": ((at, "") for at in every(letters, seed)),
     }
@@ -317,13 +315,6 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
                 run.found.how = HOW.get(told, "")
                 return True
     return False
-
-
-def _from_short_to_long(
-    run: _Run, planned: Iterable[tuple[Lengths, str]]
-) -> list[tuple[Lengths, str]]:
-    """Calls with little work come first, so that a long one leaves none of them out."""
-    return sorted(planned, key=lambda one: run.work(run.known(one[0])).bit_length())
 
 
 def _memory() -> int:

@@ -83,15 +83,12 @@ def ranges_told(
         known = length.subs({s: alone.get(s, 1) for s in length.free_symbols})
         if n > 1 and (length.is_Symbol or known < n):
             same.setdefault(n, []).append(_plain(length))
-    return (*(f"{', '.join(sorted(names, key=_own_first))} ≥ {n}" for n, names in same.items()),
+    for names in same.values():  # B before A, another batch, and n before r and m
+        names.sort(key=lambda length: (length in "Arm", length))
+    return (*(f"{', '.join(names)} ≥ {n}" for n, names in same.items()),
             *(f"{_plain(length)} ≤ {n}" for length, n in most.items()
               if not any(n >= other and length != longer and length.free_symbols
                          <= longer.free_symbols for longer, other in most.items())))  # fmt: skip
-
-
-def _own_first(length: str) -> tuple[bool, str]:
-    """B before A, another batch, and n before r and m."""
-    return length in "Arm", length
 
 
 def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:

@@ -153,7 +153,8 @@ def formula_of(table: Tensor) -> Formula | None:
             return None
         axes.append(digits)
     found = Formula(int(whole[first]), tuple(axes))
-    return found if _gives(found, whole) else None
+    entries = entries_of(found.array())  # of the term that will be used
+    return found if entries is not None and torch.equal(entries, whole) else None
 
 
 def _digits(line: Sequence[int]) -> Digits | None:
@@ -171,12 +172,6 @@ def _digits(line: Sequence[int]) -> Digits | None:
         return ((run, step),)
     slower = None if len(line) % run else _digits(line[::run])
     return None if slower is None else (*slower, (run, step))
-
-
-def _gives(formula: Formula, whole: Tensor) -> bool:
-    """Whether the formula, as the term that will be used, gives every entry."""
-    entries = entries_of(formula.array())
-    return entries is not None and bool(torch.equal(entries, whole))
 
 
 def offsets_of(table: Tensor) -> OfOffsets | None:
