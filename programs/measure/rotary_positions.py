@@ -344,10 +344,16 @@ def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
     return list(found)
 
 
-def _keeps(modules: Iterable[nn.Module]) -> bool:
-    """Whether tensors are kept where no cast reaches them, as in a plain attribute."""
-    return any(isinstance(x, Tensor) for one in modules for part in one.modules()
-               for x in vars(part).values())  # fmt: skip
+def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
+    """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
+    modules = list(modules)
+    plain = any(isinstance(x, Tensor) for one in modules for part in one.modules()
+                for x in vars(part).values())  # fmt: skip
+    before = dict(untouched.named_buffers()) if untouched is not None else {}
+    return plain or any(
+        x.shape != before[name].shape
+        for one in modules for name, x in one.named_buffers() if name in before
+    )  # fmt: skip
 
 
 @probe("survives-casting", "rotary")
@@ -409,7 +415,8 @@ def _to_cast(
 ) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
     """What was called before, and where that keeps something one that was not; each to be cast."""
     yield code, cast(modules, dtype)
-    if _keeps(modules) and (made := fresh(subject)) is not None:
+    made = fresh(subject)
+    if made is not None and _keeps(modules, made.module):
         yield made, _cast_before(dtype)
 
 

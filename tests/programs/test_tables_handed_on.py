@@ -106,6 +106,37 @@ def test_what_is_kept_of_calls_hides_no_cast(kept: bool) -> None:
     assert _found(code, "survives-casting").verdict == ("broken" if kept else "holds")
 
 
+class Growing(nn.Module):
+    """Tables of so many rows as buffers, made anew of a buffer where more are wanted."""
+
+    inv_freq: Tensor
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, dim: int, rows: int) -> None:
+        super().__init__()
+        self.register_buffer("inv_freq", 10000.0 ** -(torch.arange(0, dim, 2) / dim))
+        self.grow(rows)
+
+    def grow(self, rows: int) -> None:
+        angles = torch.arange(rows)[:, None] * self.inv_freq.float()
+        both = torch.cat((angles, angles), -1)
+        self.register_buffer("cos", both.cos())
+        self.register_buffer("sin", both.sin())
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-2] > len(self.cos):
+            self.grow(x.shape[-2])
+        return cuts(x, self.cos.to(x.dtype), self.sin.to(x.dtype))
+
+
+@pytest.mark.parametrize("rows", [64, 1 << 17])
+def test_a_table_that_grows_is_cast_before_it_has_grown(rows: int) -> None:
+    """Of a table that is long enough a cast rounds cosines and sines, and no frequency."""
+    code = adapted_as(Growing, f"x: B H n D -> x; built with dim = D, rows = {rows}", kind="rotary")
+    assert _found(code, "survives-casting").verdict == ("broken" if rows == 64 else "holds")
+
+
 TIME_FIRST = """
 class RotaryTables(torch.nn.Module):
     def __init__(self, dim):
