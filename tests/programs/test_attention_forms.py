@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -116,6 +117,33 @@ def test_a_mask_of_keys_that_leaks_is_seen() -> None:
     assert subject.line.endswith("kv_mask: B n keep -> B H r D")
     (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
     assert found.verdict == "broken"
+
+
+class CausalWithPadding(nn.Module):
+    """Attention layer of one head, causal, in which a query may see no key at all."""
+
+    def __init__(self, embed: int = 16, *, leaks: bool = False) -> None:
+        super().__init__()
+        self.inward, self.leaks = nn.Linear(embed, 3 * embed), leaks
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        q, k, v = self.inward(x).chunk(3, -1)
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()[None]
+        seen = seen if mask is None else seen & mask[:, None, :]
+        weights = (q @ k.mT).masked_fill(~seen, -math.inf).softmax(-1)
+        first = x[:, :1] if mask is None else weights[:, :1] @ v  # NaN where it is padding
+        return weights @ v + (0.0 * first if self.leaks else 0.0)
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_what_padding_itself_becomes_is_nobodys_and_what_it_does_to_others_is_told(
+    *, leaks: bool
+) -> None:
+    """Padding before the tokens sees no key, and is NaN; others are where they read that."""
+    line = "x: B n E, mask: B n keep -> B n E"
+    layer = adapted_as(CausalWithPadding(leaks=leaks), line, kind="attention", embed=16)
+    found = {one.verdict for one in examine(layer, laws=["hidden-keys-do-nothing"])}
+    assert ("broken" in found) is leaks
 
 
 def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:

@@ -196,7 +196,8 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     """Other tokens where a row is padded change nothing of those that count."""
     xp, kept = array_namespace(x), keep[..., None]
     one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
-    return xp.where(kept, one, 0 * one), xp.where(kept, other, 0 * one)
+    zero = 0 * x[..., :1]  # what padding itself becomes may be NaN: nobody reads it
+    return xp.where(kept, one, zero), xp.where(kept, other, zero)
 
 
 @HIDDEN.of(
