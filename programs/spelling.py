@@ -30,8 +30,16 @@ def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
     ('x: B 2 H n D, at: B n positions -> x', {'heads': 4, 'width': 16})
     """
     sizes: Sizes = {}
-    signature = _headed(signature, sizes)
+    signature = _headed(_with_tokens(signature), sizes)
     return _featured(signature, sizes), sizes
+
+
+def _with_tokens(signature: Signature) -> Signature:
+    """The one array with features is tokens, if its name says nothing and no other is mapped."""
+    unknown = [one for one in signature.arrays if not role(one) and "E" in one.letters]
+    if len(unknown) != 1 or any(role(one) in TURNED for one in signature.arrays):
+        return signature
+    return _each(signature, lambda one: replace(one, kind="tokens") if one == unknown[0] else one)
 
 
 def _number(axis: Axis) -> int:
@@ -69,6 +77,8 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     if any({"D", "E"} & set(one.letters) for one in arrays):
         return signature
     mapped = next((one for one in signature.arrays if role(one) in TURNED and one.axes), None)
+    if mapped is None and any(role(one) in PLACES for one in signature.arrays):
+        mapped = next((one for one in signature.results if one.axes), None)  # a table is made
     if mapped is None or len(mapped.axes or ()) < 2:
         return signature
     size = _number((mapped.axes or ())[-1])

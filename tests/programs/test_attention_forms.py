@@ -132,7 +132,8 @@ class CausalWithPadding(nn.Module):
         seen = seen if mask is None else seen & mask[:, None, :]
         weights = (q @ k.mT).masked_fill(~seen, -math.inf).softmax(-1)
         first = x[:, :1] if mask is None else weights[:, :1] @ v  # NaN where it is padding
-        return weights @ v + (0.0 * first if self.leaks else 0.0)
+        out: Tensor = weights @ v + (0.0 * first if self.leaks else 0.0)
+        return out
 
 
 @pytest.mark.parametrize("leaks", [False, True])

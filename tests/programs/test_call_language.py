@@ -313,3 +313,17 @@ def test_a_method_of_what_cannot_be_called_is_told_by_its_name() -> None:
         adapted_as(Turning, f"{line}; built with dim = D")
     with pytest.raises(NoAdapter, match="it has dim, turned"):
         adapted_as(Turning)
+
+
+def test_a_number_is_that_of_features_in_a_table_that_is_made_of_positions() -> None:
+    call, sizes = in_letters(parse("times: B n positions -> B n 8"))
+    assert (str(call), sizes) == ("times: B n positions -> B n E", {"embed": 8})
+    for line in ("times: B n positions -> B n 3", "times: B n positions -> B n E", "m = n -> n 8"):
+        assert in_letters(parse(line)) == (parse(line), {})
+
+
+def test_the_one_array_with_features_is_tokens_whatever_it_is_called() -> None:
+    (sessions,) = in_letters(parse("sessions: B n E -> B n E"))[0].arrays
+    assert sessions.kind == "tokens"
+    for line in ("a: B n E, b: B n E -> B n E", "x: B n E, sessions: B n E -> B n E"):
+        assert in_letters(parse(line))[0] == parse(line)
