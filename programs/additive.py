@@ -244,7 +244,8 @@ def widths(code: Code) -> tuple[int, ...]:
     told = code.options.embed or code.options.width
     module: Any = code.module
     tables = [*module.buffers(), *module.parameters()] if module is not None else []
-    known = [*built, *(one.shape[-1] for one in tables if one.dim() > 1)]
+    tables.sort(key=lambda one: one.dim() < 2)  # the weights of a norm come last
+    known = [*built, *(one.shape[-1] for one in tables if one.dim())]
     known += [n for r in ("embed", "width") for n in sizes_of(code.call, r)]
     return tuple(dict.fromkeys([told] if told else [*known, SIZES["E"], 8, 32, 64]))
 

@@ -31,15 +31,17 @@ def evaluating(subject: Subject) -> Iterator[None]:
             part.training = training
 
 
-def calm(call: Callable[..., Tensor], *given: Any, seed: int = 0) -> Tensor:
+def calm(call: Callable[..., Tensor], *given: Any, seed: int = 0, copied: bool = True) -> Tensor:
     """The result in float64 on the CPU, with the random numbers of one seed.
 
     Code that draws random numbers (dropout) draws the same ones each time, so that what differs
-    between two calls is not chance.  The caller's random state is as it was.
+    between two calls is not chance.  The caller's random state is as it was, and so are the tensors
+    that are given, if they are ``copied``.
     """
+    own = {id(x): x.clone() for x in given if isinstance(x, Tensor)} if copied else {}
     with torch.random.fork_rng(devices=[]):
         seeded(seed)
-        result = call(*given)
+        result = call(*(own.get(id(x), x) for x in given))  # one tensor stays one
     if not isinstance(result, Tensor):
         raise TypeError(f"a tensor was wanted, and {type(result).__name__} came back")
     return result.detach().to("cpu", torch.float64, copy=True)

@@ -426,7 +426,8 @@ def fit_additive(code: Code) -> Additive:
                 break
     kinds = (" ids", " coordinates")
     groups = [[one for one in lines if not any(kind in one for kind in kinds)]]
-    groups += [[one for one in lines if kind in one] for kind in kinds]
+    mapped = any(_maps_tokens(one) for one in groups[0])
+    groups += [[one for one in lines if kind in one] for kind in kinds[: 1 if mapped else None]]
     try:
         found = _first(groups, _adding, code, failed)
     except Ambiguous as error:
@@ -436,6 +437,13 @@ def fit_additive(code: Code) -> Additive:
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "it takes no tokens, no positions and no length")
+
+
+def _maps_tokens(line: str) -> bool:
+    """Whether rows of tokens go in and come back: then they are no coordinates."""
+    call = parse(line)
+    first, back = call.arrays[:1], [one for one in call.results if one.axes is not None]
+    return bool(first) and first[0].axes == back[0].axes and {"B", "n", "E"} == set(back[0].letters)
 
 
 def _tokens_or_lengths(code: Code) -> list[Parameter]:

@@ -209,3 +209,25 @@ def test_what_is_called_a_layer_and_takes_padding_is_one() -> None:
     call = parse("x: B n E, padding_mask: B n hide -> B n E")
     assert kind_of(call, "PositionalAttention") == "attention"
     assert kind_of(call, "PositionalEncoding") == "additive"
+
+
+class PositionalEncoder(nn.Module):
+    """Scales its tokens in place, adds a table and gives the norm of the sum: no table alone."""
+
+    def __init__(self, model_size: int = 24) -> None:
+        super().__init__()
+        self.pe = torch.randn(50, model_size, generator=torch.Generator().manual_seed(1))
+        self.norm = nn.LayerNorm(model_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x *= 3.0
+        out: Tensor = self.norm(x + self.pe[: x.shape[1]])
+        return out
+
+
+def test_tokens_are_no_coordinates_and_code_that_writes_in_them_breaks_one_law() -> None:
+    found = adapted_as(PositionalEncoder)
+    assert found.line == "x: B n E -> B n E"
+    assert {law: _found(found, law).verdict for law in ("inputs-stay", "calls-forget")} == {
+        "inputs-stay": "broken", "calls-forget": "holds",
+    }  # fmt: skip
