@@ -243,7 +243,7 @@ def test_an_identity_that_fails_by_our_fault_says_so(monkeypatch: pytest.MonkeyP
     from attnproof.real_code.words import exit_code as of_code
     from attnproof.testing import check_rotary
 
-    monkeypatch.setattr(identify, "_identify", planted("programs/identify/__init__.py"))
+    monkeypatch.setattr(identify, "watching", planted("programs/identify/__init__.py"))
     record = check_rotary(turn, width=4, legs=["identity"])
     assert record.identity is not None
     assert told_as_ours(record.identity.why)
