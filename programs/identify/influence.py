@@ -48,6 +48,23 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     yield _positions(code, rule, draw, short=short)
     if code.whole_layer is not None or code.hide is not None:
         yield _absolute(code, draw)
+    if code.hide is not None:
+        yield from _in_front(code, draw)
+
+
+def _in_front(code: Attention, draw: Draw) -> Iterator[Part]:
+    """Padding before the tokens that sees no key, where it becomes no number."""
+    assert code.hide is not None  # who calls has seen it
+    x = draw.normal(1, TOKENS, code.embed, salt=35)
+    keep = torch.ones(1, TOKENS, dtype=torch.bool, device=draw.device)
+    keep[:, :SHIFT] = False
+    try:
+        out = code.hide(x, keep)
+    except Exception:  # noqa: BLE001 (it may take no such padding)
+        return
+    if out.shape[:2] == x.shape[:2] and bool(out[:, :SHIFT].isnan().any()):
+        words = "padding before the tokens becomes NaN, which a next layer may spread"
+        yield Part("padding in front", "NaN", words, f"the first {SHIFT} of {TOKENS} tokens hidden")
 
 
 def _mask(code: Attention, rule: Pattern, told: str) -> Part:

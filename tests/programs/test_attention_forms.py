@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
+from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
@@ -145,6 +146,13 @@ def test_what_padding_itself_becomes_is_nobodys_and_what_it_does_to_others_is_to
     layer = adapted_as(CausalWithPadding(leaks=leaks), line, kind="attention", embed=16)
     found = {one.verdict for one in examine(layer, laws=["hidden-keys-do-nothing"])}
     assert ("broken" in found) is leaks
+    assert ("padding before the tokens becomes NaN" in identify(layer).sentence) is not leaks
+
+
+def test_padding_that_stays_a_number_is_not_told_of() -> None:
+    layer = adapted_as(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(),
+                       "src: B n E, src_key_padding_mask: B n hide -> B n E")  # fmt: skip
+    assert "NaN" not in identify(layer).sentence
 
 
 def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:
