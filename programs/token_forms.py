@@ -77,7 +77,7 @@ def _line(
     """The line that fits, or "".  Raises ``DoesNotFit``."""
     if not known:
         raise DoesNotFit("it takes no argument")
-    alone: tuple[str, int] | None = None  # a line in which no token reads another, or all is NaN
+    alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
     for text, masks in _with_masks(
         list(_tokens_lines(code, known, failed)), known, code.text
     ):
@@ -87,7 +87,9 @@ def _line(
                 line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
-                if line and (_mixes(code, line, embed) if keeps else _finite(code, line, embed)):
+                if line and _rows_alike(code, line, embed) and (
+                    not keeps or _mixes(code, line, embed)
+                ):
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
                 if line and (alone is None or _crosses(line) > _crosses(alone[0])):
                     alone = line, embed
@@ -140,12 +142,15 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
     return bool(plain.isnan().any())
 
 
-def _finite(code: Code, line: str, embed: int) -> bool:
-    """Whether tokens of some row give numbers: with its axes swapped, code may divide by 0."""
+def _rows_alike(code: Code, line: str, embed: int) -> bool:
+    """Whether equal rows give equal numbers: with axes swapped, rows of a batch have places."""
     on = OnTokens(code.again(), parse(line))
     count = 6 if on.whole.letters else min(6, on.whole.size({}) - 1)
-    x = torch.randn(2, count, embed, generator=torch.Generator().manual_seed(5))
-    return not bool(on(x).isnan().all())
+    x = torch.randn(1, count, embed, generator=torch.Generator().manual_seed(5))
+    found = on(x if "B" not in on.tokens.letters else x.repeat(3, 1, 1))
+    return not bool(found.isnan().all()) and torch.allclose(
+        found, found[:1].expand_as(found), rtol=1e-3, atol=1e-5, equal_nan=True
+    )
 
 
 def _with_masks(

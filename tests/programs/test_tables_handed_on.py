@@ -231,3 +231,23 @@ def test_tokens_are_no_coordinates_and_code_that_writes_in_them_breaks_one_law()
     assert {law: _found(found, law).verdict for law in ("inputs-stay", "calls-forget")} == {
         "inputs-stay": "broken", "calls-forget": "holds",
     }  # fmt: skip
+
+
+class TimeFirst(nn.Module):
+    """Adds a learned table to tokens (n, B, E), and gives the norm of the sum."""
+
+    def __init__(self, d_model: int = 16) -> None:
+        super().__init__()
+        self.table, self.norm = nn.Embedding(50, d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(x + self.table(torch.arange(x.shape[0]))[:, None])
+        return out
+
+
+def test_rows_that_have_places_are_tokens() -> None:
+    """Called as x: B n E, equal rows of the batch came back different."""
+    found = adapted_as(TimeFirst, name="PositionalEncoding")
+    assert found.line == "x: n B E -> n B E"
+    told = adapted_as(TimeFirst, "x: B n E -> B n E", kind="layer")
+    assert _found(told, "rows-of-batch-apart").verdict == "broken"
