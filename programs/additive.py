@@ -161,11 +161,13 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
         return torch.full(one.shape(lengths), WORD, device=x.device)
+    if role(one) in ("constant", "ones", "scale"):
+        return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
     if role(one) in ("keep", "hide"):  # nothing is hidden
         return torch.full(one.shape(lengths), role(one) == "keep", device=x.device)
     raise SignatureError(
-        f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide behind its "
-        f"axes"
+        f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide, constant, "
+        f"ones behind its axes"
     )
 
 

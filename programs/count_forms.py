@@ -25,7 +25,7 @@ from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
 from .names import Parameter, order_in, parameters, role_of
-from .roles import SIZES, lengths_of, raised, runs, said
+from .roles import SIZES, lengths_of, raised, role, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
 
@@ -480,7 +480,7 @@ def _added(code: Code) -> Iterator[str]:
             choices.append([f"{one.name}: B n ids"])
         elif one.role in ("tokens", "value", "query"):
             ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
-            times = [f"{one.name}: {axes} coordinates" for axes in ("n", "n 1")]
+            times = [f"{one.name}: {axes} coordinates" for axes in ("n", "B n", "n 1")]
             choices.append([*tokens, *ids, *times] if len(needed) == 1 else tokens)
         elif one.role == "positions":
             choices.append(places)
@@ -530,6 +530,9 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
         raise DoesNotFit(f"called as {line}, it gives angles, place times frequency, of which "
                          f"others take cosines and sines, and nothing that is added")  # fmt: skip
     apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
+    if not apart and any(role(one) == "ids" for one in parse(line).arrays):
+        raise DoesNotFit(f"called as {line}, it gives each id its row, wherever that stands: these "
+                         f"are no words in their places")  # fmt: skip
     return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
 
 

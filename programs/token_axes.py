@@ -96,6 +96,7 @@ def mapped(one: Argument) -> bool:
 
 def whole_of(signature: Signature) -> Axis:
     """The axis of the tokens: n, or one that has only some lengths, such as (n n) and (4 n)."""
+    places = {*"nmrsthw"}
     for one in signature.arrays:
         for axis in one.axes or () if role(one) in TURNED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
@@ -105,6 +106,11 @@ def whole_of(signature: Signature) -> Axis:
         if role(one) in TURNED and {"E", "D"} & set(one.letters) and "n" not in one.letters:
             numbers = [axis for axis in axes if not axis.letters and axis.size({}) > 1]
             if len(numbers) == 1 and "r" not in one.letters and len(axes) < 4:
+                return numbers[0]
+    if not any(role(one) in TURNED for one in signature.arrays):  # a table of so many rows
+        for one in signature.results[:1]:
+            numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]
+            if len(numbers) == 1 and {"E", "D"} & set(one.letters) and not places & {*one.letters}:
                 return numbers[0]
     return TOKENS
 

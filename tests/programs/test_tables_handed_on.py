@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Additive, Rotary, Subject
 from tests.programs.adapting_code import user_file
@@ -251,3 +254,66 @@ def test_rows_that_have_places_are_tokens() -> None:
     assert found.line == "x: n B E -> n B E"
     told = adapted_as(TimeFirst, "x: B n E -> B n E", kind="layer")
     assert _found(told, "rows-of-batch-apart").verdict == "broken"
+
+
+class TimeEncoding(nn.Module):
+    """Sines and cosines of times (B, n)."""
+
+    omega: Tensor
+
+    def __init__(self, d_model: int = 16) -> None:
+        super().__init__()
+        self.register_buffer("omega", 10000.0 ** -(torch.arange(0, d_model, 2) / d_model))
+
+    def forward(self, x: Tensor) -> Tensor:
+        angles = x[..., None] * self.omega
+        return torch.cat((angles.sin(), angles.cos()), -1)
+
+
+class WordPositionEmbedding(nn.Module):
+    """A row for each word, whatever its name says."""
+
+    def __init__(self, d_model: int = 16) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(50, d_model)
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        out: Tensor = self.rows(input_ids)
+        return out
+
+
+def test_times_are_no_words() -> None:
+    """Called with words that are all alike, each place had the same row, and that was told."""
+    found = adapted_as(TimeEncoding, name="TimePositionalEncoding")
+    assert "x: n coordinates" in found.line
+    assert _found(found, "sees-positions").verdict == "holds"
+
+
+def test_a_row_for_each_word_is_no_table_of_positions() -> None:
+    with pytest.raises(NoAdapter, match="each id its row"):
+        adapted_as(WordPositionEmbedding)
+
+
+def months(encoding_dim: int) -> Tensor:
+    """A table of twelve rows."""
+    angles = torch.arange(12)[:, None] * torch.arange(1, encoding_dim // 2 + 1) * math.tau / 12
+    return torch.cat((angles.sin(), angles.cos()), -1)
+
+
+def test_a_table_of_so_many_rows_is_told_by_their_number() -> None:
+    found = adapted_as(months, "encoding_dim = E -> 12 E")
+    assert isinstance(found, Additive)
+    assert found.added(torch.zeros(2, 5, found.width)).shape == (2, 5, found.width)
+    with pytest.raises(SignatureError, match="at most 12 tokens"):
+        found.added(torch.zeros(2, 13, found.width))
+
+
+def weighed(at: Tensor, mask: Tensor) -> Tensor:
+    """A table by positions, times a mask of ones."""
+    return mask[..., None] * torch.sin(at[..., None] * torch.arange(1.0, 9.0))
+
+
+def test_numbers_beside_a_table_are_ones() -> None:
+    found = adapted_as(weighed, "at: B n positions, mask: B n ones -> B n E", kind="additive")
+    assert isinstance(found, Additive)
+    assert bool(found.added(torch.zeros(1, 3, 8))[:, 1:].any())
