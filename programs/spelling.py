@@ -57,6 +57,10 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
         scores = [str(a) for a in axes[-2:]] in (["r", "n"], ["n", "n"])
         tokens = {"r", "n"} & set(axes[-2].letters) if len(axes) >= 4 else set()
         vectors = role(one) in TURNED and bool(tokens)
+        behind = role(one) in TURNED and len(axes) == 4 and {"r", "n"} & set(axes[1].letters)
+        if behind and _number(axes[2]) > 1:  # heads behind the tokens
+            sizes["heads"] = _number(axes[2])
+            return replace(one, axes=(*axes[:2], HEADS, axes[3]))
         at = [k for k, axis in enumerate(axes[:-2]) if _number(axis) > 1]
         if not (scores or vectors) or not at or len(at) > 2 or at[-1] != len(axes) - 3:
             return one

@@ -288,6 +288,8 @@ def test_two_axes_of_heads_are_written_as_they_are_read() -> None:
     call, sizes = in_letters(parse("x: B 3 n 16 -> x"))
     assert str(call) == "x: B H n D -> x"
     assert sizes == {"heads": 3, "width": 16}
+    call, sizes = in_letters(parse("x: B n 3 16 -> x"))
+    assert (str(call), sizes) == ("x: B n H D -> x", {"heads": 3, "width": 16})
     told = parse("x: B n (2 n) E -> x")
     assert in_letters(told) == (told, {})
 
