@@ -25,6 +25,7 @@ from ..finding import UNLIKE, Finding, Seen
 from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..subjects import Pair, Rotary, Subject
+from .calls import Call
 from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
 from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
@@ -114,6 +115,7 @@ class Proofs:
     ) -> None:  # fmt: skip
         self.subject, self.calls, self.seconds = subject, calls, seconds
         self.graphs = {graph.call.name: graph for graph in graphs}
+        self.asking: dict[int, tuple[Call, bool]] = {}  # by the id of the call, which is held
         self.letters: Axes = bound_letters(graphs)
         self.first = {name: result_of(g.call.code, g.call.inputs)
                       for name, g in self.graphs.items()}  # fmt: skip
@@ -355,9 +357,16 @@ class Proofs:
             said = (IN_ORDER,)
         return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))
 
+    def _asks_device(self, graph: Graph) -> bool:
+        """Whether the code of a graph asks on which device it runs; read once for all laws."""
+        known = self.asking.get(id(graph.call))
+        if known is None:
+            known = self.asking[id(graph.call)] = graph.call, asks_device(graph.call.roots)
+        return known[1]
+
     def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
-        told += [ON_CPU for g in graphs.values() if asks_device(g.call.roots)]
+        told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
         raising = (self.gates[name].raises for name in graphs)
         told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
                  for lengths in raising if lengths]  # fmt: skip
