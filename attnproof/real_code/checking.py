@@ -173,7 +173,7 @@ def _law(
     subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
     find: Callable[[Subject], tuple[Finding, ...]], others: Called | None,
 ) -> None:  # fmt: skip
-    from ..programs.choices import choices, weighed
+    from ..programs.choices import as_given, choices, weighed
     from ..programs.settings import given_back
 
     tell({"event": "begins", "leg": leg, "law": law})
@@ -181,6 +181,7 @@ def _law(
     try:
         with given_back():  # what the code sets in one law is not set in the next
             found = weighed(find(subject), find, choices(subject, others))
+            found = as_given(found, subject)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
         found = (
@@ -195,6 +196,7 @@ def _law(
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The proofs about the graph of operations; it is traced once for all laws."""
+    from ..programs.choices import as_given
     from ..programs.prove import prove
 
     tell({"event": "begins", "leg": "traced", "law": ""})
@@ -202,7 +204,8 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
 
     def heard(one: Finding) -> None:
         told.append(one)
-        tell(_found(one))
+        for found in as_given((one,), subject):
+            tell(_found(found))
 
     def begin(law: str) -> None:
         tell({"event": "begins", "leg": "traced", "law": law})
@@ -211,7 +214,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     traced: Traced = prove(subject, laws, heard, begin=begin, seconds=PROOF * asked.limit)
     for one in traced.findings:
         if one not in told:
-            tell(_found(one))
+            heard(one)
     tell({
         "event": "traced", "operations": int(traced.operations), "why": str(traced.why),
         "guards": [str(guard) for guard in traced.guards],

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.choices import Choice, choices, weighed
+from attnproof.programs.choices import Choice, as_given, choices, weighed
 from attnproof.programs.finding import Finding, Seen
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
@@ -73,3 +73,32 @@ def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None
     heard.hear({"event": "ended"})
     (law,) = heard.record(0.0).broken
     assert "dim=16; it holds with dim=32" in law.why
+
+
+class OfNeighbours(nn.Module):
+    """Attention that adds an average over neighbours, which no mask of padding reaches."""
+
+    def __init__(self, embed: int = 16) -> None:
+        super().__init__()
+        self.out = nn.Linear(embed, embed)
+
+    def forward(self, x: Tensor, mask: Tensor, adj: Tensor) -> Tensor:
+        scores = (x @ x.mT / 4).masked_fill(~mask[:, None, :], -torch.inf)
+        out: Tensor = self.out(scores.softmax(-1) @ x + adj @ x / x.shape[1])
+        return out
+
+
+def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> None:
+    line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
+    subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
+    heard = Collected(Asked(target="<f>", legs=("exact", "measured"),
+                            laws=("hidden-keys-do-nothing",)))  # fmt: skip
+    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.hear, OfNeighbours)
+    heard.hear({"event": "ended"})
+    law = heard.record(0.0).law("hidden-keys-do-nothing")
+    assert law.verdict == "undecided"
+    assert "adj is made here" in law.why
+    broken = replace(BROKEN, law="hidden-keys-do-nothing")
+    assert as_given((broken, BROKEN), subject)[1] == BROKEN
+    assert as_given((broken,), replace(subject, given={})) == (broken,)
