@@ -6,8 +6,9 @@ There are two families: any change of a program (``program_changes``), and fault
 one length, one place or from one length on, behind a branch that tracing does not see
 (``length_faults``).  Whether a law still holds is judged by torch alone, in float64, at lengths on
 both sides of the branch; no reading of ours takes part in that.  Then the law is put to the proof.
-A law that is proved of lengths at which torch finds it false is printed with the program; exit
-code 1 if there is one.  What was judged is kept in FILE as it is found, and not judged again.
+A law that is proved of lengths at which torch finds it false, or at which code of ours fails, is
+printed with the program; exit code 1 if there is one.  What was judged is kept in FILE as it is
+found, and not judged again.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2,
 PROVE = 3.0  # seconds for a proof
 WIDTH, EMBED = 8, 16
 YOUNG = 100_000  # objects made before cycles are looked for
+FAULTS = {"holds": "PROVED", "internal error": "FAILED"}  # verdicts that nothing may have
 FAMILIES = {"changes": changed, "lengths": faulty}
 
 Lengths = Mapping[str, int]
@@ -264,8 +266,8 @@ def loaded(text: str, folder: Path, name: str) -> ModuleType:
 def proofs_alone() -> Iterator[None]:
     """Laws are proved or not, and that is all: no witness is looked for, which is dear."""
 
-    def unproved(_: object, law: Any, graphs: object, why: str, start: float) -> Finding:
-        del graphs, start
+    def unproved(_: object, law: Any, graphs: object, why: str) -> Finding:
+        del graphs
         return Finding(law.id, "traced", "undecided", why)
 
     with patch.object(proofs, "witness_of", lambda *_, **__: None), \
@@ -343,8 +345,8 @@ def main() -> int:
             counts["false"] += 1
             laws.update(verdict for verdict, _ in said)
             for verdict, line in said:
-                if verdict == "holds":
-                    print(f"PROVED {line}\n{program.text}", flush=True)
+                if verdict in FAULTS:
+                    print(f"{FAULTS[verdict]} {line}\n{program.text}", flush=True)
             if counts["false"] % 50 == 0:
                 spent = (process_time() - begun) / max(1, fresh)
                 print(f"{counts['false']} false programs, {spent:.2f} s of the processor each",
@@ -353,7 +355,7 @@ def main() -> int:
                 break
     for what, counted in (("programs", counts), ("laws of false programs", laws)):
         print(f"{what}: " + ", ".join(f"{n} {name}" for name, n in counted.most_common()))
-    return int(laws["holds"] > 0)
+    return int(any(laws[verdict] for verdict in FAULTS))
 
 
 def _record(said: list[Judged] | str) -> str | list[tuple[str, str]]:

@@ -265,6 +265,8 @@ def _other_kernel(one: Attention, draw: Draw) -> str:
     if all(float((w.sum(-1) - 1).abs().max()) <= KEYS * off for w in (plain, other)):
         return ""
     shown = (torch.stack(scaled).abs() > off).all(0)  # (H, S)
+    if not bool(shown.any()):
+        return ""  # of no weight nothing is seen
     logs = [torch.where(shown, w, 1.0).log() for w in scaled]  # NaN of a negative weight
     low, here, high = (each[:, :, None] - each[:, None] for each in logs)
     gaps = (low + high - 2 * here)[shown[:, :, None] & shown[:, None]]

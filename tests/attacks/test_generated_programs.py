@@ -41,7 +41,7 @@ def test_no_law_that_torch_finds_false_is_proved(
             said = judged(program, tmp_path, f"{family}_{part}_{k}", most=1, seconds=PROOF)
         if isinstance(said, str):
             continue
-        assert not [str(one) for one in said if one.verdict == "holds"]
+        assert not [str(one) for one in said if one.verdict in ("holds", "internal error")]
         false += 1
         if false == COUNT // PARTS:
             break

@@ -13,6 +13,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.masks import pattern
 from attnproof.programs.identify.offsets import published_slopes
+from attnproof.programs.identify.weights import no_softmax
 from attnproof.programs.subjects import Attention, Mask, Rotary
 
 from .identified import attention, part, rotary
@@ -235,3 +236,17 @@ def test_masks_as_they_are_made() -> None:
 
 def test_other_kinds_say_what_they_are() -> None:
     assert identify(Rotary(name="x", turn=lambda x, _: x, width=4)).kind == "rotary"
+
+
+def test_code_that_gives_one_row_nothing_has_no_weights_to_tell_of() -> None:
+    """Of a batch of one, a mean over the batch leaves nothing: no number was looked at."""
+    plain = attention(groups=4)
+    assert plain.attend is not None
+    inner = plain.attend
+
+    def centred(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        out = inner(q, k, v, mask)
+        return out - out.mean(0, keepdim=True)
+
+    one = Attention(name="x", heads=4, groups=4, width=8, attend=centred)
+    assert no_softmax(one, Draw()) == ""
