@@ -357,9 +357,6 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
         pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2
         sizes = values[0].shape[:-1] if pairs else values[0].shape
-        unknown = [size for size in sizes if size not in shape]
-        if row == "m" and len(unknown) == 1 and unknown[0] > 11 not in sizes:
-            shape[unknown[0]] = "m"  # more rows than were asked for: all that it keeps
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
             axes = " ".join([*(shape[size] for size in sizes), *(["2"] if pairs else [])])
             given = ", ".join(map(str, call.arguments))
