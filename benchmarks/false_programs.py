@@ -17,6 +17,7 @@ import argparse
 import gc
 import importlib.util
 import json
+import operator
 import re
 import sys
 import tempfile
@@ -244,9 +245,9 @@ def _values(text: str, lengths: Lengths) -> list[int]:
 _CALLS: dict[str, Callable[[int, int], int]] = {
     "bitwisefn_bitwise_and": int.__and__, "floordiv": int.__floordiv__,
 }  # fmt: skip
-_HOLDS: dict[str, Callable[[int, int], bool]] = {
-    "≥": int.__ge__, "≤": int.__le__, "=": int.__eq__, "≠": int.__ne__, "<": int.__lt__,
-    ">": int.__gt__,
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    "≥": operator.ge, "≤": operator.le, "=": operator.eq, "≠": operator.ne, "<": operator.lt,
+    ">": operator.gt,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 import sympy
 import torch
 from torch import Tensor, nn
+from torch.utils._sympy.functions import ToFloat
 
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
@@ -20,6 +21,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer, Rotary, Subject
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import add, size
+from benchmarks.false_programs import outside
 
 CAUSAL = DeclaredAttention(causal=True)
 SECONDS = 2.0
@@ -364,3 +366,12 @@ def test_a_condition_that_is_turned_round_is_told_once() -> None:
     both = [sympy.Ne(heads, groups), sympy.Ne(groups, heads), heads < groups, groups > heads]
     assert told(both, bound) == ("H ≠ G", "H < G")
     assert told([heads < groups, groups < heads], bound) == ("H < G", "G < H")
+
+
+def test_a_length_beside_a_number_that_is_none_is_told_as_one_writes_it() -> None:
+    tokens = sympy.Symbol("s0", integer=True, positive=True)
+    bound = [(("s0", size("n")),)]
+    half = ToFloat(tokens) <= sympy.Float(31.5)
+    assert told([half, tokens < 100], bound) == ("n ≤ 31.5", "n < 100")
+    assert not outside("n ≤ 31.5", {"n": 31})
+    assert outside("n ≤ 31.5", {"n": 33})
