@@ -162,7 +162,8 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
     if role(one) == "ids":
         return torch.full(one.shape(lengths), WORD, device=x.device)
     if role(one) in ("constant", "ones", "scale"):
-        return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
+        kind = torch.long if role(one) == "ones" else x.dtype
+        return torch.ones(one.shape(lengths), dtype=kind, device=x.device)
     if role(one) in ("keep", "hide"):  # nothing is hidden
         return torch.full(one.shape(lengths), role(one) == "keep", device=x.device)
     raise SignatureError(
