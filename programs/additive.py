@@ -14,6 +14,7 @@ from .code import Code
 from .given import chosen, of_image, told
 from .grammar import parse
 from .layout import labels, laid_out, read_back
+from .masks import is_mask, shown_whole
 from .names import sizes_of
 from .roles import (
     SIZES,
@@ -161,11 +162,10 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
         return torch.full(one.shape(lengths), WORD, device=x.device)
-    if role(one) in ("constant", "ones", "scale"):
-        kind = torch.long if role(one) == "ones" else x.dtype
-        return torch.ones(one.shape(lengths), dtype=kind, device=x.device)
-    if role(one) in ("keep", "hide"):  # nothing is hidden
-        return torch.full(one.shape(lengths), role(one) == "keep", device=x.device)
+    if role(one) in ("constant", "scale"):
+        return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
+    if is_mask(one):
+        return shown_whole(one, lengths, x)
     raise SignatureError(
         f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide, constant, "
         f"ones behind its axes"

@@ -17,9 +17,8 @@ from .finding import GUESSED, Finding
 from .subjects import Attention, Subject
 from .tokens import OnTokens
 
-__all__ = ["Choice", "as_given", "choices", "weighed"]
+__all__ = ["Choice", "choices", "weighed"]
 
-OF_PADDING = ("hidden-keys-do-nothing", "padding-does-nothing")
 SOFTER = -1e4  # hides a key as well: exp of it is 0 in every format
 Find = Callable[[Subject], tuple[Finding, ...]]
 
@@ -69,19 +68,6 @@ def _softer(subject: Attention) -> Attention:
             other = replace(on, least=SOFTER)
             changed[name] = other if on is call else getattr(other, call.__name__)
     return replace(subject, **changed)
-
-
-def as_given(found: tuple[Finding, ...], subject: Subject) -> tuple[Finding, ...]:
-    """What is found, where a law asks for what an array made here does not say.
-
-    Numbers that are the same for every pair of tokens say of padding what they say of tokens.
-    """
-    made = subject.given.get("pairs", "")
-    why = f"{made} is made here, and says of padding what it says of every token"
-    return tuple(
-        replace(one, verdict="undecided", witness=None, why=f"{why}: {one.why}")
-        if made and one.verdict == "broken" and one.law in OF_PADDING else one for one in found
-    )  # fmt: skip
 
 
 def weighed(

@@ -424,10 +424,9 @@ def fit_additive(code: Code) -> Additive:
                 failed.append(f"called with ({told}): {raised(code, error)}")
             if len(lines) > before:
                 break
-    kinds = (" ids", " coordinates")
-    groups = [[one for one in lines if not any(kind in one for kind in kinds)]]
-    mapped = any(_maps_tokens(one) for one in groups[0])
-    groups += [[one for one in lines if kind in one] for kind in kinds[: 1 if mapped else None]]
+    ids, real = ([one for one in lines if kind in one] for kind in (" ids", " coordinates"))
+    plain = [one for one in lines if one not in (*ids, *real)]
+    groups = [plain, ids, [] if any(map(_maps_tokens, plain)) else real]
     try:
         found = _first(groups, _adding, code, failed)
     except Ambiguous as error:

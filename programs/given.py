@@ -10,7 +10,7 @@ from .roles import role
 from .signature import Signature
 from .subjects import Subject
 
-__all__ = ["chosen", "not_its_own", "of_image", "told", "under"]
+__all__ = ["chosen", "not_its_own", "of_image", "told", "under", "unsaid"]
 
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
@@ -52,6 +52,7 @@ OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared
              "survives-casting")  # fmt: skip
 OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
 OF_CONTEXT = ("causal", "past-is-used", "window-as-declared", "alignment", "step-by-step")
+OF_PADDING = ("hidden-keys-do-nothing", "padding-does-nothing")
 OF_MASKS = ("causal", "past-is-used", "window-as-declared")
 
 
@@ -98,3 +99,16 @@ def under(subject: Subject, law: str) -> str:
     """
     made = subject.given.get("mask", "")
     return f"under the mask it is given ({made}): " if made and law in OF_MASKS else ""
+
+
+def unsaid(subject: Subject, law: str) -> str:
+    """Why a law that is broken may be no fault of the code; "" where it is one.
+
+    >>> from attnproof.programs.subjects import Attention
+    >>> made = Attention(name="f", layer=lambda x: x, given={"constants": "adj"})
+    >>> unsaid(made, "padding-does-nothing")
+    'adj is made here, and says of padding what it says of every token'
+    """
+    made = subject.given.get("constants", "")
+    told = f"{made} is made here, and says of padding what it says of every token"
+    return told if made and law in OF_PADDING else ""

@@ -283,14 +283,14 @@ class Turning:
             return True  # positions choose the rows
         generator = torch.Generator().manual_seed(5)
         run, few, many = runs(self.rotates, signature), {}, {}
-        for one in signature.arrays:
-            x = torch.randn(one.shape(longer), generator=generator)
-            axis = [str(a) for a in one.axes or ()].index("n") if "n" in one.letters else 0
-            short = x.narrow(axis, 0, known["n"]) if "n" in one.letters else x
-            few[one.name], many[one.name] = short, x if one.name in held else short
         try:
+            for one in signature.arrays:
+                x = torch.randn(one.shape(longer), generator=generator)
+                axes = [str(axis) for axis in one.axes or ()]
+                short = x.narrow(axes.index("n"), 0, known["n"]) if "n" in one.letters else x
+                few[one.name], many[one.name] = short, x if one.name in held else short
             first, second = (run(arrays, lengths) for arrays in (few, many))
-        except Exception:  # noqa: BLE001 (the code may raise anything)
+        except Exception:  # noqa: BLE001 (the code may raise anything, and so do axes like (2 n))
             return False
         return all(x.shape == second[name].shape and torch.equal(x, second[name])
                    for name, x in first.items() if isinstance(x, Tensor))  # fmt: skip

@@ -149,12 +149,11 @@ def kind_of(signature: Signature, name: str = "") -> str:
 
 def _padded_table(signature: Signature, name: str) -> bool:
     """Whether it is named after a table of positions, and takes padding beside its tokens."""
-    padding = ("keep", "hide", "mask", "padding")
-    others = [role(one) for one in signature.arrays if role(one) not in TURNED]
-    named = re.search(WORDS["additive"], name, re.IGNORECASE)
-    return bool(named and others) and signature.step is None and set(others) <= {*padding} and (
-        not re.search(f"{WORDS['attention']}|{PARTS.pattern}", name, re.IGNORECASE)
-    )
+    others = {role(one) for one in signature.arrays} - {*TURNED}
+    if not others or others - {"keep", "hide", "mask", "padding"} or signature.step is not None:
+        return False
+    layer = re.search(f"{WORDS['attention']}|{PARTS.pattern}", name, re.IGNORECASE)
+    return layer is None and bool(re.search(WORDS["additive"], name, re.IGNORECASE))
 
 
 def _scores(signature: Signature) -> bool:

@@ -18,6 +18,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 __all__ = ["TOKENS", "encoding", "mapped", "of_one_length", "times", "whole_of"]
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
+ROWS = {*"nmrsthw"}  # letters of axes along which there is one token after another
 LADDER = 10000.0
 
 
@@ -96,22 +97,17 @@ def mapped(one: Argument) -> bool:
 
 def whole_of(signature: Signature) -> Axis:
     """The axis of the tokens: n, or one that has only some lengths, such as (n n) and (4 n)."""
-    places = {*"nmrsthw"}
     for one in signature.arrays:
         for axis in one.axes or () if role(one) in TURNED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
-    for one in signature.arrays:
-        axes = one.axes or ()
-        if role(one) in TURNED and {"E", "D"} & set(one.letters) and "n" not in one.letters:
-            numbers = [axis for axis in axes if not axis.letters and axis.size({}) > 1]
-            if len(numbers) == 1 and "r" not in one.letters and len(axes) < 4:
-                return numbers[0]
-    if not any(role(one) in TURNED for one in signature.arrays):  # a table of so many rows
-        for one in signature.results[:1]:
-            numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]
-            if len(numbers) == 1 and {"E", "D"} & set(one.letters) and not places & {*one.letters}:
-                return numbers[0]
+    tokens = [one for one in signature.arrays if role(one) in TURNED]
+    for one in tokens or signature.results[:1]:  # without tokens, a table of so many rows
+        letters = {*one.letters}
+        numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]
+        rows = len(numbers) == 1 and not ROWS & letters and len(one.axes or ()) < 4
+        if rows and {"E", "D"} & letters:
+            return numbers[0]
     return TOKENS
 
 

@@ -405,7 +405,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             **({"context": on.context} if on.context else {}),
             **({"mask": "a causal mask made here"} if causal else {}),
             **({} if causal else masks_given(code, on.masks, on.spare)),
-            **({"pairs": ", ".join(same)} if same else {}),
+            **({"constants": ", ".join(same)} if same else {}),
             **of_image(on.line),
         },
     )

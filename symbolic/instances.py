@@ -14,14 +14,12 @@ from .derive import Equation, instance, turned
 from .normal_form.equations import chain
 from .terms import Term, postorder
 
-__all__ = ["tried_by_themselves"]
-
 ROUNDS = 2  # what a law says is matched again
-MOST = 24
+MOST = 24  # equations: each is one more to read every term by
 Values = dict[Term, Term]
 
 
-def tried_by_themselves(claim: Claim, laws: Iterable[Law]) -> tuple[Equation, ...]:
+def equations_of(laws: Iterable[Law], claim: Claim) -> tuple[Equation, ...]:
     """The laws at the values that occur in a claim, by which each term is the smallest it can be.
 
     So they cannot lead in a circle, as those of an operation that is commutative would.

@@ -44,7 +44,7 @@ from .derivation import (
 )  # fmt: skip
 from .formed import formed
 from .ranges import outside, sides_of
-from .rules import ON_SIGNS, RULES, Assumption, Refused, need, nonzero, sign
+from .rules import ON_SIGNS, RULES, Assumption, Refused, applied, need, nonzero, sign
 from .scalars import ONE, ZERO, add, always_less, entry, index, integer, mul, num, power
 from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
 
@@ -141,16 +141,10 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
         if type(part) is not int:
             formed(part)
     need(not d.facts or d.rule in ON_SIGNS, d.rule, "it asks for no sign")
-    given = {"facts": _facts(d.facts)} if d.facts else {}
-    after, assumed = RULES[d.rule](d.left, *d.arguments, **given)
+    for fact in d.facts:
+        formed(fact[1])
+    after, assumed = applied(d.rule, d.left, d.arguments, frozenset(d.facts))
     return _equal(d.left, after, more=assumed)
-
-
-def _facts(given: frozenset[Assumption]) -> frozenset[Assumption]:
-    """Signs that a step takes as given: those that it uses come back as assumptions."""
-    for _, term in given:
-        formed(term)
-    return frozenset(given)
 
 
 def _reverse(d: Reverse, follow: Follow) -> Proof:

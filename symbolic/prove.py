@@ -20,7 +20,7 @@ from .derive import Equation, NotProved, equations, instance, law_of
 from .divisors import Condition, conditions, expectations
 from .faults import Fault, fault_of
 from .gate import Misreading
-from .instances import tried_by_themselves
+from .instances import equations_of
 from .kernel import ANY_REAL, Refused, close, law, squares
 from .ranges import outside
 from .scalars import is_truth
@@ -204,7 +204,7 @@ def _decide(
             return ClaimDecision(says, claim, "refuted", witness=witness, seconds=took), Shown()
         try:
             with within(seconds):
-                shown = _shown(claim, statement, _at_hand(claim, statement, known))
+                shown = _by_laws(claim, statement, _at_hand(claim, statement, known))
         except (Refused, NotProved, RecursionError) as refused:
             shown = Shown((), None, str(refused))
         except OutOfTime as late:
@@ -245,12 +245,12 @@ def _decide(
     ), shown
 
 
-def _shown(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
+def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
     """The claim, shown as its author advises; who advises nothing has each law tried."""
     shown = show(claim, at_hand)
     if shown.proof is not None or claim.using or not statement.laws:
         return shown
-    more = tried_by_themselves(claim, statement.laws)
+    more = equations_of(statement.laws, claim)
     again = show(claim, replace(at_hand, equations=(*at_hand.equations, *more))) if more else shown
     return again if again.proof is not None else shown
 

@@ -84,17 +84,13 @@ def compared(claim: Claim) -> tuple[Term, Term]:
 def show(claim: Claim, at_hand: AtHand) -> Shown:
     """Show one conclusion as its author advises."""
     with holding(at_hand.facts):
-        return _shown(claim, at_hand)
-
-
-def _shown(claim: Claim, at_hand: AtHand) -> Shown:
-    if claim.relation in (">", ">="):
-        return _signed(claim, at_hand)
-    if claim.relation == "exists":
-        return _at_witness(claim, at_hand)
-    if claim.relation == "!=":
-        return _apart(claim, at_hand)
-    return _WAYS[claim.by](claim, at_hand)
+        if claim.relation in (">", ">="):
+            return _signed(claim, at_hand)
+        if claim.relation == "exists":
+            return _at_witness(claim, at_hand)
+        if claim.relation == "!=":
+            return _apart(claim, at_hand)
+        return _WAYS[claim.by](claim, at_hand)
 
 
 def _replayed(

@@ -81,7 +81,7 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
         "measured": partial(_measured, others), "identity": partial(_identity, thing),
         "exact": partial(_exact, verdicts, others), "traced": _traced,
     }  # fmt: skip
-    tell = partial(_noted, verdicts, partial(_under, subject, tell))
+    tell = partial(_under, subject, partial(_noted, verdicts, tell))
     for leg in asked.legs:
         start, why, fault = perf_counter(), "", None
         try:
@@ -97,12 +97,17 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
 
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
-    """Tell an event; what is found of a mask that was given says so."""
-    from ..programs.given import under
+    """Tell an event; what is found of code that was given something says so.
+
+    What is broken may hang on that: then it is undecided.
+    """
+    from ..programs.given import under, unsaid
 
     if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
         finding = event["finding"]
         given = under(subject, finding["law"])
+        if finding["verdict"] == "broken" and (why := unsaid(subject, finding["law"])):
+            given, finding = f"{why}: ", {**finding, "verdict": "undecided", "witness": None}
         event = {**event, "finding": {**finding, "why": f"{given}{finding['why']}"}}
     tell(event)
 
@@ -173,7 +178,7 @@ def _law(
     subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
     find: Callable[[Subject], tuple[Finding, ...]], others: Called | None,
 ) -> None:  # fmt: skip
-    from ..programs.choices import as_given, choices, weighed
+    from ..programs.choices import choices, weighed
     from ..programs.settings import given_back
 
     tell({"event": "begins", "leg": leg, "law": law})
@@ -181,7 +186,6 @@ def _law(
     try:
         with given_back():  # what the code sets in one law is not set in the next
             found = weighed(find(subject), find, choices(subject, others))
-            found = as_given(found, subject)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
         found = (
@@ -196,7 +200,6 @@ def _law(
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The proofs about the graph of operations; it is traced once for all laws."""
-    from ..programs.choices import as_given
     from ..programs.prove import prove
 
     tell({"event": "begins", "leg": "traced", "law": ""})
@@ -204,8 +207,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
 
     def heard(one: Finding) -> None:
         told.append(one)
-        for found in as_given((one,), subject):
-            tell(_found(found))
+        tell(_found(one))
 
     def begin(law: str) -> None:
         tell({"event": "begins", "leg": "traced", "law": law})
@@ -214,7 +216,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     traced: Traced = prove(subject, laws, heard, begin=begin, seconds=PROOF * asked.limit)
     for one in traced.findings:
         if one not in told:
-            heard(one)
+            tell(_found(one))
     tell({
         "event": "traced", "operations": int(traced.operations), "why": str(traced.why),
         "guards": [str(guard) for guard in traced.guards],

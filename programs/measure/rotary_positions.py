@@ -367,7 +367,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         code = subject
     if code.module is None:
         return not_asked("it is a function: there is no module to cast")
-    tried: dict[str, Outcome] = {}
+    tried: list[tuple[str, Outcome]] = []
     with evaluating(code):
         before = read(turns_of(code, draw), code)
         if before is None:
@@ -389,11 +389,13 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                     after = read(found, made)
                 if after is None or len(after.omega) != len(before.omega):
                     return undecided(f"after a cast to {name} no frequency could be read")
-                tried[name] = _as_before(before, after, name, draw, subject.width)
-                if tried[name].witness is not None:
-                    return tried[name]
-    worst = max(tried.values(), key=lambda one: one.error or 0.0)
-    return held(f"the frequencies are what they were after a cast to {' and to '.join(tried)}",
+                told = _as_before(before, after, name, draw, subject.width)
+                if told.witness is not None:
+                    return told
+                tried.append((name, told))
+    worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
+    casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
+    return held(f"the frequencies are what they were after a cast to {casts}",
                 worst.error, worst.bound, D=subject.width)  # fmt: skip
 
 

@@ -115,7 +115,6 @@ SIGNS = {"Unequality": "≠", "Equality": "=", "LessThan": "≤", "GreaterThan":
 DIVISIONS = {"FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv,
              "PythonMod": operator.mod}  # fmt: skip
 FLOATS = re.compile(r"\bToFloat\(([^()]+)\)")  # a length beside a number that is none
-ZEROS = re.compile(r"(\d\.\d*?[1-9]|\d(?=\.0))\.?0+\b")
 CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
 
 
@@ -124,7 +123,7 @@ def _plain(condition: Any) -> str:
     if isinstance(condition, sympy.core.relational.Relational):
         sign = SIGNS.get(condition.func.__name__, condition.rel_op)
         return f"{_plain(condition.lhs)} {sign} {_plain(condition.rhs)}"
-    text = ZEROS.sub(r"\1", FLOATS.sub(r"\1", str(condition)))
+    text = FLOATS.sub(r"\1", sympy.sstr(condition, full_prec=False))
     return CALLS.sub(r"\1 mod \2", text).replace("**", "^").replace("*", "·")
 
 

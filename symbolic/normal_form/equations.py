@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
-from ..rules import ON_SIGNS, RULES
+from ..rules import applied
 from ..scalars import index
 from ..terms import Term, bind, free, instantiate, make, substitute
 from .polynomial import held
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
-    facts = held() if rule in ON_SIGNS else frozenset()
-    given = {"facts": facts} if facts else {}
-    after, used = RULES[rule](term, *arguments, **given)
+    facts = held()
+    after, used = applied(rule, term, arguments, facts)
     return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after, used & facts)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..terms import Term
 from .base import Assumption, Facts, Refused, Result, need
 from .conditions import (
     comparison,
@@ -65,15 +66,10 @@ from .sums import (
 )  # fmt: skip
 
 __all__ = [
-    "ON_SIGNS", "RULES", "Assumption", "Facts", "Refused", "need", "nonzero", "same_polynomial",
-    "sign",
+    "ON_SIGNS", "RULES", "Assumption", "Facts", "Refused", "applied", "need", "nonzero",
+    "same_polynomial", "sign",
 ]  # fmt: skip
 
-# Rules that ask for a sign, which may be one that a statement takes as given.
-ON_SIGNS = frozenset([
-    "ring", "exp of log", "log", "root", "absolute value", "infinity", "decide", "implied",
-    "divide", "floor", "remainder",
-])  # fmt: skip
 RULES: dict[str, Callable[..., Result]] = {
     "definition": definition,
     "entry": unfold,
@@ -132,3 +128,12 @@ RULES: dict[str, Callable[..., Result]] = {
     "hypothesis": hypothesis,
     "equivariance": equivariance,
 }
+
+ON_SIGNS = frozenset(name for name, rule in RULES.items() if "facts" in (rule.__kwdefaults__ or {}))
+"""Rules that ask for a sign, which may be one that a statement takes as given."""
+
+
+def applied(rule: str, t: Term, arguments: tuple[object, ...], facts: Facts) -> Result:
+    """What a rule makes of a term, under signs that are given: those it uses are assumptions."""
+    given = {"facts": facts} if facts and rule in ON_SIGNS else {}
+    return RULES[rule](t, *arguments, **given)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.choices import Choice, as_given, choices, weighed
+from attnproof.programs.choices import Choice, choices, weighed
 from attnproof.programs.finding import Finding, Seen
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
@@ -99,6 +99,9 @@ def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> No
     law = heard.record(0.0).law("hidden-keys-do-nothing")
     assert law.verdict == "undecided"
     assert "adj is made here" in law.why
-    broken = replace(BROKEN, law="hidden-keys-do-nothing")
-    assert as_given((broken, BROKEN), subject)[1] == BROKEN
-    assert as_given((broken,), replace(subject, given={})) == (broken,)
+    plain = replace(subject, given={})
+    heard = Collected(heard.asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(plain, heard.asked, heard.hear, OfNeighbours)
+    heard.hear({"event": "ended"})
+    assert heard.record(0.0).law("hidden-keys-do-nothing").verdict == "broken"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
-from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.no_adapter import NoAdapter
-from attnproof.programs.signature import SignatureError
-from attnproof.programs.subject import adapted_as, kind_of
-from attnproof.programs.subjects import Additive, Rotary, Subject
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Rotary, Subject
 from tests.programs.adapting_code import user_file
 
 HALVES = "cos: 1 1 {0} D, sin: 1 1 {0} D"
@@ -181,139 +177,3 @@ def test_more_heads_than_tokens_show_which_axis_is_which(tmp_path: Path) -> None
     """Of qk: B H n D with more heads than tokens the last heads pass."""
     found = adapted_as(user_file(tmp_path, FOLDED).apply_rotary_pos_emb)
     assert found.line.startswith("qk: B n D, ")
-
-
-class PaddedTable(nn.Module):
-    """A table of positions, in which the rows of padding are zeros."""
-
-    pe: Tensor
-
-    def __init__(self, d_model: int = 16) -> None:
-        super().__init__()
-        at, k = torch.arange(64.0)[:, None], torch.arange(0, d_model, 2)
-        pe = torch.zeros(1, 64, d_model)
-        angles = at * 10000.0 ** (-k / d_model)
-        pe[0, :, 0::2], pe[0, :, 1::2] = angles.sin(), angles.cos()
-        self.register_buffer("pe", pe)
-
-    def forward(self, x: Tensor, padding_mask: Tensor) -> Tensor:
-        rows = self.pe[:, : x.shape[1]].repeat(x.shape[0], 1, 1)
-        return rows.masked_fill(padding_mask[..., None], 0.0)
-
-
-@pytest.mark.parametrize("line", ["", "x: B n E, padding_mask: B n hide -> B n E"])
-def test_a_table_that_takes_padding_is_a_table(line: str) -> None:
-    found = adapted_as(PaddedTable, line, name="PositionalEncoding")
-    assert isinstance(found, Additive)
-    assert "padding_mask: B n hide" in found.line
-
-
-def test_what_is_called_a_layer_and_takes_padding_is_one() -> None:
-    call = parse("x: B n E, padding_mask: B n hide -> B n E")
-    assert kind_of(call, "PositionalAttention") == "attention"
-    assert kind_of(call, "PositionalEncoding") == "additive"
-
-
-class PositionalEncoder(nn.Module):
-    """Scales its tokens in place, adds a table and gives the norm of the sum: no table alone."""
-
-    def __init__(self, model_size: int = 24) -> None:
-        super().__init__()
-        self.pe = torch.randn(50, model_size, generator=torch.Generator().manual_seed(1))
-        self.norm = nn.LayerNorm(model_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x *= 3.0
-        out: Tensor = self.norm(x + self.pe[: x.shape[1]])
-        return out
-
-
-def test_tokens_are_no_coordinates_and_code_that_writes_in_them_breaks_one_law() -> None:
-    found = adapted_as(PositionalEncoder)
-    assert found.line == "x: B n E -> B n E"
-    assert {law: _found(found, law).verdict for law in ("inputs-stay", "calls-forget")} == {
-        "inputs-stay": "broken", "calls-forget": "holds",
-    }  # fmt: skip
-
-
-class TimeFirst(nn.Module):
-    """Adds a learned table to tokens (n, B, E), and gives the norm of the sum."""
-
-    def __init__(self, d_model: int = 16) -> None:
-        super().__init__()
-        self.table, self.norm = nn.Embedding(50, d_model), nn.LayerNorm(d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.norm(x + self.table(torch.arange(x.shape[0]))[:, None])
-        return out
-
-
-def test_rows_that_have_places_are_tokens() -> None:
-    """Called as x: B n E, equal rows of the batch came back different."""
-    found = adapted_as(TimeFirst, name="PositionalEncoding")
-    assert found.line == "x: n B E -> n B E"
-    told = adapted_as(TimeFirst, "x: B n E -> B n E", kind="layer")
-    assert _found(told, "rows-of-batch-apart").verdict == "broken"
-
-
-class TimeEncoding(nn.Module):
-    """Sines and cosines of times (B, n)."""
-
-    omega: Tensor
-
-    def __init__(self, d_model: int = 16) -> None:
-        super().__init__()
-        self.register_buffer("omega", 10000.0 ** -(torch.arange(0, d_model, 2) / d_model))
-
-    def forward(self, x: Tensor) -> Tensor:
-        angles = x[..., None] * self.omega
-        return torch.cat((angles.sin(), angles.cos()), -1)
-
-
-class WordPositionEmbedding(nn.Module):
-    """A row for each word, whatever its name says."""
-
-    def __init__(self, d_model: int = 16) -> None:
-        super().__init__()
-        self.rows = nn.Embedding(50, d_model)
-
-    def forward(self, input_ids: Tensor) -> Tensor:
-        out: Tensor = self.rows(input_ids)
-        return out
-
-
-def test_times_are_no_words() -> None:
-    """Called with words that are all alike, each place had the same row, and that was told."""
-    found = adapted_as(TimeEncoding, name="TimePositionalEncoding")
-    assert "x: n coordinates" in found.line
-    assert _found(found, "sees-positions").verdict == "holds"
-
-
-def test_a_row_for_each_word_is_no_table_of_positions() -> None:
-    with pytest.raises(NoAdapter, match="each id its row"):
-        adapted_as(WordPositionEmbedding)
-
-
-def months(encoding_dim: int) -> Tensor:
-    """A table of twelve rows."""
-    angles = torch.arange(12)[:, None] * torch.arange(1, encoding_dim // 2 + 1) * math.tau / 12
-    return torch.cat((angles.sin(), angles.cos()), -1)
-
-
-def test_a_table_of_so_many_rows_is_told_by_their_number() -> None:
-    found = adapted_as(months, "encoding_dim = E -> 12 E")
-    assert isinstance(found, Additive)
-    assert found.added(torch.zeros(2, 5, found.width)).shape == (2, 5, found.width)
-    with pytest.raises(SignatureError, match="at most 12 tokens"):
-        found.added(torch.zeros(2, 13, found.width))
-
-
-def weighed(at: Tensor, mask: Tensor) -> Tensor:
-    """A table by positions, times a mask of ones."""
-    return mask[..., None] * torch.sin(at[..., None] * torch.arange(1.0, 9.0))
-
-
-def test_numbers_beside_a_table_are_ones() -> None:
-    found = adapted_as(weighed, "at: B n positions, mask: B n ones -> B n E", kind="additive")
-    assert isinstance(found, Additive)
-    assert bool(found.added(torch.zeros(1, 3, 8))[:, 1:].any())
